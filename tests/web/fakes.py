@@ -55,9 +55,10 @@ class FakeModel:
         self._through(texts)
         return np.array([[len(text), {"mean": 0, "cls": 1}[pooling]] for text in texts], np.float32)
 
-    def predict(self, texts, pairs=None):
+    def predict(self, texts, pairs=None, *, probabilities=False):
         self._through(texts)
-        return [{"label": "long" if len(text) > 8 else "short", "probability": 0.75} for text in texts]
+        more = {"probabilities": {"long": 0.75, "short": 0.25}} if probabilities else {}
+        return [{"label": "long" if len(text) > 8 else "short", "probability": 0.75, **more} for text in texts]
 
     def generate(self, prompts, seeds, **settings):
         self._through(prompts)

@@ -28,6 +28,9 @@ def test_each_verb(server):
     status, answer = asked.post("predict", texts=["a longer text", "no"], weights=True)
     assert [each["label"] for each in answer["answers"]] == ["long", "short"]
     assert [each["token"] for each in answer["answers"][0]["token_weights"]["weights"]] == ["a", "longer", "text"]
+    assert all("probabilities" not in each for each in answer["answers"])
+    status, answer = asked.post("predict", texts=["a longer text"], probabilities=True)
+    assert answer["answers"][0]["probabilities"] == {"long": 0.75, "short": 0.25}
     assert asked.post("generate", texts=["x", "y"], tokens=3, seed=1)[1]["answers"] == [" 1 2 3", " 1 2 3"]
 
 

@@ -62,6 +62,13 @@ def predict(
             ),
         ),
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="With --out or --json: the probability of every class of a run for classification, too.",
+        ),
+    ] = False,
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
@@ -78,11 +85,12 @@ def predict(
 
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
 
-    Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --out answered.csv
+    Example: bakeoff predict runs/bert-sst2 --texts reviews.csv --keep-columns --probabilities --out answered.jsonl
     """
     from bakeoff.overrides import parse_overrides
     from bakeoff.tasks.cut_rows import CutTexts
     from bakeoff.tasks.finetuned_run import FinetunedRun
+    from bakeoff.tasks.predict import record_of, require_probabilities
 
     require_out(out)
     opened = FinetunedRun.open(run)
@@ -96,17 +104,23 @@ def predict(
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
-    if keep_columns and out is None and not json:
-        raise UserError("--keep-columns is about predictions with names; give --out FILE or --json, too")
+    for name, given in {"--keep-columns": keep_columns, "--probabilities": probabilities}.items():
+        if given and out is None and not json:
+            raise UserError(f"{name} is about predictions with names; give --out FILE or --json, too")
+    require_probabilities(opened, probabilities)
     kept = KeptColumns.of(texts, asked.table, text_column, config, out) if keep_columns else None
     parts = (blank.counted(part) for part in asked.predictions(device, precision, left_out, cut))
-    records = None if kept is None else kept.beside(task, parts)
+
+    def named_values(predicted: "Predicted") -> dict[str, Any]:
+        return record_of(task, predicted, probabilities)
+
+    records = None if kept is None else kept.beside(parts, named_values)
     if out is not None:
-        count = save_records(out, records or ([_record(task, each) for each in part] for part in parts))
+        with_texts = ([_with_texts(each, named_values(each)) for each in part] for part in parts)
+        count = save_records(out, records or with_texts)
         tell(f"{out}: {counted(count, 'prediction')}")
     elif json:
-        predictions = ([task.as_record(each.example, each.prediction) for each in part] for part in parts)
-        print_json(records or predictions)
+        print_json(records or ([named_values(each) for each in part] for part in parts))
     else:
         print_lines([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
@@ -209,13 +223,12 @@ class _Asked(NamedTuple):
         return texts_of(arguments, self.file, wanted, bool(self.columns), self.errors, naming)
 
 
-def _record(task: "Task", predicted: "Predicted") -> dict[str, Any]:
-    """A prediction as a record, with the text and its pair if there is one; three texts or more are the list `texts`.
+def _with_texts(predicted: "Predicted", record: dict[str, Any]) -> dict[str, Any]:
+    """A prediction's record after its text, and its pair if there is one; three texts or more are the list `texts`.
 
     If the prediction is a text itself, the text that it was written from is named source.
     """
     texts: Sequence[str] = predicted.example.as_given
-    record = task.as_record(predicted.example, predicted.prediction)
     names = ("source" if "text" in record else "text", "pair")
     named = dict(zip(names, texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
     return {**named, **record}

@@ -17,6 +17,7 @@ from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.predictions.predicting import predictions_of
+from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 
 TEXTS_AT_ONCE = 2048
@@ -43,6 +44,7 @@ def predict(
     texts: Sequence[str],
     pairs: Sequence[str] | None = None,
     *,
+    probabilities: bool = False,
     device: str = "auto",
     precision: Precision = "float32",
     head: HeadedModel | None = None,
@@ -53,6 +55,7 @@ def predict(
         run: a fine-tuned run.
         texts: (N,) texts; a blank one is predicted as the text that it is, one without words.
         pairs: (N,) second texts, for a run that was fine-tuned on pairs.
+        probabilities: add the `probabilities` of all classes, for a run for classification.
         device: auto, cpu, cuda or mps.
         precision: auto, float32 or bfloat16, the precision of products.
         head: the run's where it is loaded already, in the precision; None: it is loaded to the device.
@@ -63,14 +66,31 @@ def predict(
 
     Raises:
         UserError: no fine-tuned run; second texts that the run cannot take, or none that it needs; not one for each
-            text.
+            text; or no classes to have probabilities.
     """
     opened = run if isinstance(run, FinetunedRun) else FinetunedRun.open(run)
     require_sides(opened, texts, pairs)
+    require_probabilities(opened, probabilities)
     source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
     task = opened.learned
     parts = predict_parts(opened, source, device=device, precision=precision, head=head)
-    return [task.as_record(each.example, each.prediction) for part in parts for each in part]
+    return [record_of(task, each, probabilities) for part in parts for each in part]
+
+
+def record_of(task: Task, predicted: Predicted, probabilities: bool = False) -> dict[str, Any]:
+    """A prediction as JSON, with the probabilities of all classes where they are asked for."""
+    record = task.as_record(predicted.example, predicted.prediction)
+    return {**record, "probabilities": task.probabilities(predicted.prediction)} if probabilities else record
+
+
+def require_probabilities(run: FinetunedRun, asked: bool) -> None:
+    """Refuse to give the probabilities of all classes of a run whose predictions are none of several classes.
+
+    Raises:
+        UserError: they are asked for, and there are none.
+    """
+    if asked and not run.learned.gives_probabilities:
+        raise UserError(f"{run.path}: a run for {run.task.kind} has no classes to have probabilities; ask for none")
 
 
 def predict_parts(

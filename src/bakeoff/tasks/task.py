@@ -223,6 +223,15 @@ class Task(ABC):
     def as_record(self, example: Any, prediction: Any) -> dict[str, Any]:
         """The prediction to an example as JSON."""
 
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether a prediction has a probability for each of several answers that are known beforehand."""
+        return type(self).probabilities is not Task.probabilities
+
+    def probabilities(self, prediction: Any) -> Any:
+        """The probability of each answer that a prediction could have been; only of tasks that have such."""
+        raise NotImplementedError
+
     @abstractmethod
     def shown(self, example: Any, prediction: Any) -> tuple[str, ...]:
         """The prediction to an example as the cells of a line, without the texts."""

@@ -19,7 +19,14 @@ from bakeoff.runs.run import Run
 from bakeoff.scoring.options import Reading
 from bakeoff.scoring.texts import TextScore, TextScores
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.predict import Predicted, predict_parts, require_one_each, require_sides
+from bakeoff.tasks.predict import (
+    Predicted,
+    predict_parts,
+    record_of,
+    require_one_each,
+    require_probabilities,
+    require_sides,
+)
 from bakeoff.tokenizer.stretches import Per
 from bakeoff.using.attribution import TokenWeights, weights_of_tokens
 from bakeoff.using.filling import Filled, Filler
@@ -164,26 +171,30 @@ class LoadedRun(LoadedStates):
         run, module = self._require_pretrained("generate")
         return PromptWriter(run, config, module, self._count_tokens, self.precision)
 
-    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def predict(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, probabilities: bool = False
+    ) -> list[dict[str, Any]]:
         """The predictions of a fine-tuned run for texts, or pairs of texts, those of `bakeoff.predict`.
 
         Args:
             texts: N texts.
             pairs: N second texts, for a run that was fine-tuned on pairs.
+            probabilities: add the `probabilities` of all classes, for a run for classification.
 
         Returns:
             A dictionary for each text, with the keys of the run's task: label and probability; value; words and tags;
             answer with start and end; or text.
 
         Raises:
-            UserError: the run is pre-trained, second texts are missing or not needed, or there is not one for each
-                text.
+            UserError: the run is pre-trained, second texts are missing or not needed, there is not one for each text,
+                or there are no classes to have probabilities.
         """
         run, _ = self._require_finetuned("predict")
         require_sides(run, texts, pairs)
+        require_probabilities(run, probabilities)
         source = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         task = run.learned
-        return [task.as_record(each.example, each.prediction) for part in self.predictions(source) for each in part]
+        return [record_of(task, each, probabilities) for part in self.predictions(source) for each in part]
 
     def predictions(self, texts: Texts) -> Iterator[list[Predicted]]:
         """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""

@@ -149,12 +149,14 @@ class Predict(Pairs):
     does = "What a fine-tuned model says of each text"
     gives = "its task's answer: a label with its probability, a value, tags, or a part of the text"
 
+    probabilities: bool = False
+    """Add to each answer the `probabilities` of all classes. For classifiers only."""
     weights: bool = False
     """Add `token_weights` to each answer: how much every token speaks for the label. For classifiers only."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         texts, pairs = self.sides(items)
-        answers = list(model.predict(texts, pairs))
+        answers = list(model.predict(texts, pairs, probabilities=self.probabilities))
         if not self.weights:
             return answers
         weighed = [model.weights_of_tokens(text, pair) for text, pair in items]

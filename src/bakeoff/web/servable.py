@@ -34,7 +34,7 @@ class Servable(Protocol):
         """(N, D) vectors of N texts."""
         ...
 
-    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Any:
+    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, probabilities: bool = False) -> Any:
         """The prediction of a fine-tuned run for each text."""
         ...
 

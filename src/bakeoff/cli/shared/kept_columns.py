@@ -1,6 +1,6 @@
 """`--keep-columns`: the columns of a file of texts beside the answers."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,6 @@ from bakeoff.errors import UserError
 if TYPE_CHECKING:
     from bakeoff.tasks.predict import Predicted
     from bakeoff.tasks.reading.tables import TableForm
-    from bakeoff.tasks.task import Task
     from bakeoff.tasks.task_config import TaskConfig
 
 PREDICTED = "predicted_"
@@ -56,14 +55,16 @@ class KeptColumns(NamedTuple):
             require_columns(values for _, values in _rows(path, form))
         return cls(path, form, _names(path, form), out is not None and out.suffix in (".csv", ".tsv"))
 
-    def beside(self, task: "Task", parts: Iterable[Iterable["Predicted"]]) -> Iterator[list[dict[str, Any]]]:
+    def beside(
+        self, parts: Iterable[Iterable["Predicted"]], record: Callable[["Predicted"], Mapping[str, Any]]
+    ) -> Iterator[list[dict[str, Any]]]:
         """The values of each row, and the prediction for it.
 
         A prediction's name that is a column's in any row begins with `PREDICTED`, as often as it takes.
 
         Args:
-            task: the fine-tuned run's task, which names predictions.
             parts: the predictions, in the order of the file's rows, for those that were not left out.
+            record: a function that gives a prediction its names.
         """
         rows, empty = _rows(self.path, self.form), dict.fromkeys(self.names if self.always else ())
         for part in parts:
@@ -71,8 +72,7 @@ class KeptColumns(NamedTuple):
             for each in part:
                 line = each.example.line  # 0 where no row can be left out
                 row = next(values for number, values in rows if line in (0, number))
-                prediction = task.as_record(each.example, each.prediction)
-                records.append({**empty, **row, **{self._free(key): value for key, value in prediction.items()}})
+                records.append({**empty, **row, **{self._free(key): value for key, value in record(each).items()}})
             yield records
 
     def _free(self, name: str) -> str:

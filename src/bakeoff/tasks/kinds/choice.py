@@ -257,14 +257,19 @@ class Choice(Task):
 
     @override
     def line(self, example: ChoiceQuestion, prediction: Chosen) -> dict[str, Any]:
-        return {"label": example.answer, "prediction": prediction.choice, **self._probabilities(prediction)}
+        return {
+            "label": example.answer,
+            "prediction": prediction.choice,
+            "probabilities": self.probabilities(prediction),
+        }
 
     @override
     def as_record(self, example: ChoiceQuestion, prediction: Chosen) -> dict[str, Any]:
-        return {"choice": prediction.choice, **self._probabilities(prediction)}
+        return {"choice": prediction.choice, "probabilities": self.probabilities(prediction)}
 
-    def _probabilities(self, prediction: Chosen) -> dict[str, Any]:
-        return {"probabilities": [round(float(value), 6) for value in prediction.probabilities]}
+    @override
+    def probabilities(self, prediction: Chosen) -> list[float]:
+        return [round(float(value), 6) for value in prediction.probabilities]
 
     @override
     def shown(self, example: ChoiceQuestion, prediction: Chosen) -> tuple[str, ...]:

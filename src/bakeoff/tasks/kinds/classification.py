@@ -291,6 +291,11 @@ class Classification(Task):
         return {"label": self.classes[prediction.class_index], "probability": probability}
 
     @override
+    def probabilities(self, prediction: PredictedClass) -> dict[str, float]:
+        each = zip(self.classes, prediction.probabilities, strict=True)
+        return {name: round(float(value), 6) for name, value in each}
+
+    @override
     def shown(self, example: LabelledText, prediction: PredictedClass) -> tuple[str, ...]:
         return self.classes[prediction.class_index], f"{prediction.probabilities[prediction.class_index]:.4f}"
 

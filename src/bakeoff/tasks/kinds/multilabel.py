@@ -283,9 +283,10 @@ class Multilabel(Task):
 
     @override
     def as_record(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:
-        return {"labels": self.given(prediction), "probabilities": self._probabilities(prediction)}
+        return {"labels": self.given(prediction), "probabilities": self.probabilities(prediction)}
 
-    def _probabilities(self, prediction: NDArray[np.float32]) -> dict[str, float]:
+    @override
+    def probabilities(self, prediction: NDArray[np.float32]) -> dict[str, float]:
         return {name: round(float(value), 6) for name, value in zip(self.labels, prediction, strict=True)}
 
     @override
