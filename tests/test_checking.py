@@ -210,6 +210,16 @@ def test_a_strangers_numbers_are_looked_at_whatever_their_hashes_are(kind, chang
     assert len(check(copy).problems) == 1
 
 
+def test_an_unfinished_fine_tuning_is_not_said_to_be_missing(tmp_path, capsys):
+    (tmp_path / ".task.unfinished").mkdir()
+    (tmp_path / ".task.unfinished" / "asked.json").write_text("{}")
+    status, _, err = printed(capsys, tmp_path / "task")
+    assert (status, err) == (
+        2,
+        f"bakeoff: {tmp_path / 'task'}: this run has not finished; its command goes on with --resume\n",
+    )
+
+
 def test_what_is_none_of_these_is_refused(tmp_path, capsys):
     assert "no such directory" in printed(capsys, tmp_path / "absent")[2]
     status, _, err = printed(capsys, tmp_path)

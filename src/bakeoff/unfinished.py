@@ -57,6 +57,17 @@ def finished_folder(folder: Path) -> Path:
     return folder.with_name(name.removeprefix(".").removesuffix(UNFINISHED)) if waiting else folder
 
 
+SEARCH, TRIALS = "search.json", "trials"
+"""The file that a search is known by, and the folder of its trials in it."""
+
+
+def search_of(run: Path) -> Path | None:
+    """The search that a run is a trial of; None: it is of none."""
+    named = run if run.parent.name == TRIALS else run.absolute()
+    search = named.parents[1] if named.parent.name == TRIALS else None
+    return search if search is not None and (search / SEARCH).is_file() else None
+
+
 def no_such_run(path: Path) -> UserError:
     """The error about a run that is not there; or that was begun there and has not got its name yet."""
     if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors

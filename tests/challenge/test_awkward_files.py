@@ -128,6 +128,14 @@ def test_a_file_of_another_form_is_told_before_the_training(file, content, messa
     assert csv.field_size_limit(limit) == 2**24
 
 
+def test_too_little_text_is_told_and_leaves_nothing(text, tmp_path):
+    with pytest.raises(
+        UserError, match=r"^4 words are too little text for an entry, of which 0\.5 % are held out; give"
+    ):
+        babylm("strict-small", "gpt-tiny", text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("cell", "message"),
     [

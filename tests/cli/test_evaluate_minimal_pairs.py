@@ -119,7 +119,7 @@ def test_what_is_refused(runs, file, tmp_path, capsys):
     refused("give either --corpus, --texts or --minimal-pairs", "bert-tiny", "--minimal-pairs", file, "--texts", file)
     (tmp_path / "other.jsonl").write_text('{"good": "x", "bad": "y"}\n', encoding="utf-8")
     refused(
-        "other.jsonl:1: no field 'sentence_good' (fields here: good, bad)\n",
+        "other.jsonl:1: no field 'sentence_good' (fields here: good, bad); rename it\n",
         "gpt-tiny",
         "--minimal-pairs",
         tmp_path / "other.jsonl",

@@ -139,7 +139,17 @@ def test_a_latency_that_hardly_differs_is_no_reason_to_choose():
     closer = [
         each.model_copy(update={"seconds": 0.003 - (each.recipe == "gpt-tiny") * 1e-4}) for each in results.latencies
     ]
-    assert list(decisions(results.model_copy(update={"latencies": closer}))) == []
+    results = results.model_copy(update={"latencies": closer})
+    assert list(decisions(results)) == []
+    those = choices(results, results.analyses[0])
+    assert cheapest(ShownMetric.of(results, "T"), those, "latency").label == "conv-light-encoder-tiny"  # the better one
+    for seconds, label in ((0.00315, "gpt-tiny"), (0.003149, "conv-light-encoder-tiny")):
+        apart = [
+            each.model_copy(update={"seconds": 0.003 if each.recipe == "gpt-tiny" else seconds + 1e-6})
+            for each in results.latencies
+        ]
+        those = choices(changed := results.model_copy(update={"latencies": apart}), results.analyses[0])
+        assert cheapest(ShownMetric.of(changed, "T"), those, "latency").label == label
 
 
 def test_nothing_is_called_enough_without_a_claim():

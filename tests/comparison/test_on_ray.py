@@ -17,7 +17,7 @@ from bakeoff.comparison.results import Results
 
 pytestmark = pytest.mark.slow
 
-MEASURED = {"created", "seconds", "work_seconds", "tokens_per_second", "peak_memory_bytes"}
+MEASURED = {"created", "seconds", "work_seconds", "tokens_per_second", "peak_memory_bytes", "training_memory_bytes"}
 """Keys of results.json that tell when and where something was trained, and how quickly."""
 
 

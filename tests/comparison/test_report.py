@@ -151,6 +151,28 @@ def test_winner_on_one_task_only():
     assert found.headline.startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ("uu", "No winner: on each task, the leaders cannot be told apart."),
+        ("ee", "No winner: on each task, the leaders are equivalent."),
+        ("eu", "No winner: on SST-2 the leaders are equivalent, on TREC they cannot be told apart."),
+    ],
+)
+def test_without_a_winner_the_leaders_of_each_task_are_what_they_are_shown_to_be(verdicts, told):
+    """Where a recipe lacks a measure, which has no common list of leaders."""
+    results = make_results()
+    changed = []
+    for analysis, verdict in zip(results.analyses, verdicts, strict=True):
+        word = {"verdict": "equivalent" if verdict == "e" else "undecided", "real": False, "margin": 0.5}
+        changed.append(analysis.model_copy(update={"pairs": [pair.model_copy(update=word) for pair in analysis.pairs]}))
+    gone = "albert-tiny"
+    pairs = [pair for pair in changed[1].pairs if gone not in (pair.first, pair.second)]
+    kept = {label: each for label, each in changed[1].pretrained.items() if label != gone}
+    changed[1] = changed[1].model_copy(update={"pairs": pairs, "pretrained": kept})
+    assert findings(results.model_copy(update={"analyses": changed})).headline.startswith(told)
+
+
 def test_one_recipe_alone(tmp_path):
     results = make_results(names=["bert-mini"], tasks=("SST-2",), scratch=False, rows=100)
     assert findings(results).headline.startswith("Only bert-mini was measured")

@@ -52,6 +52,24 @@ def test_pre_trainings_end_where_the_loss_is_reached_and_those_that_do_not_say_s
     assert not any("not spent as planned" in each for each in cautions(easy))
 
 
+@pytest.mark.parametrize("there", [0, 1, 6])
+def test_that_losses_say_where_trainings_stopped_is_said_of_those_that_reached_the_loss(there):
+    results = make_results(names=["bert-mini", "gpt-tiny"], tasks=("T",))
+    entries, left = [], there
+    for entry in results.recipes:
+        runs = []
+        for run in entry.runs:
+            runs.append(run.model_copy(update={"validation_loss": 2.0 if left > 0 else 3.0}))
+            left -= 1
+        entries.append(entry.model_copy(update={"runs": runs}))
+    tasks = [task.model_copy(update={"kind": "held_out_text"}) for task in results.tasks]
+    changed = {"recipes": entries, "tasks": tasks, "until_loss": 2.5, "until_unit": "nats"}
+    said = [each for each in cautions(results.model_copy(update=changed)) if "ended where they reached" in each]
+    assert [each.partition(" ended")[0] for each in said] == {0: [], 1: ["1 of 6 pre-trainings"], 6: ["Pre-trainings"]}[
+        there
+    ]
+
+
 @pytest.mark.slow
 def test_a_loss_in_bits_per_byte_ends_models_of_any_tokenizer_and_refuses_those_that_have_none(
     tmp_path, corpus, monkeypatch

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from bakeoff.errors import UserError
 from bakeoff.interop.export import export
 from bakeoff.interop.onnx import quantization
 from bakeoff.tasks.finetune import finetune
@@ -78,6 +79,13 @@ def test_the_accuracy_of_a_classifier_and_how_fast_it_is(corpus, tmp_path, monke
     assert figures(made, "Accuracy on 80 rows of rows.tsv") == pytest.approx(right, abs=1e-4)
     assert 0.3 < right[0] < 1
     assert any("int8 is 1.50 times as fast as float32" in remark for remark in made.remarks)
+
+
+def test_a_table_without_texts_is_refused_without_an_option_that_export_has_not(corpus, tmp_path):
+    run = untrained("conv-light-encoder-tiny", corpus, tmp_path / "run")
+    (tmp_path / "a.tsv").write_text("sentence\tlabel\na\tb\n")
+    with pytest.raises(UserError, match=r"a\.tsv:1: no column 'text' \(columns here: sentence, label\); rename it"):
+        export(run.path, tmp_path / "int8", to="onnx", quantize="int8", measure_on=tmp_path / "a.tsv")
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,11 @@ from tests.valid_charts import charts_in
 
 import bakeoff
 from bakeoff import checksums
+from bakeoff.cli import run as command
 from bakeoff.errors import UserError
 from bakeoff.overview.curves import curves, smoothed
 from bakeoff.overview.lines import Follower
-from bakeoff.overview.listing import table
+from bakeoff.overview.listing import list_runs, table
 from bakeoff.overview.page import write_curves
 from bakeoff.overview.text_chart import text_chart
 from bakeoff.overview.watch import watch
@@ -130,6 +132,16 @@ def test_fine_tuned_runs_and_searches_are_listed(tmp_path):
     assert {e.path.name for e in bakeoff.list_runs(search)} == {"search", "000"}
 
 
+def test_an_unfinished_fine_tuning_has_the_name_that_the_user_gives_it(tmp_path, monkeypatch):
+    (tmp_path / "runs" / ".task.unfinished").mkdir(parents=True)
+    (tmp_path / "runs" / ".task.unfinished" / "recipe.yaml").write_text("name: some-recipe\n")
+    (tmp_path / "runs" / ".task.unfinished" / "asked.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert [str(entry.path) for entry in list_runs("runs/task")] == ["runs/task"]
+    monkeypatch.chdir(tmp_path / "runs")
+    assert [str(entry.path) for entry in list_runs("task")] == ["task"]
+
+
 def test_the_list_needs_no_torch():
     program = "import sys; from bakeoff.overview import listing, curves, watch; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -189,6 +201,33 @@ def test_a_damaged_log_is_named_and_the_others_are_drawn(tmp_path, capsys):
     assert f"not drawn: {bad / 'metrics.jsonl'}" in capsys.readouterr().err
     with pytest.raises(UserError, match=r"bad/metrics\.jsonl"):
         curves([bad])
+
+
+def test_what_has_no_curve_beside_others_is_named(tmp_path, capsys):
+    finish(unfinished(tmp_path / "a", [line(10, loss=2.0), line(20, loss=1.5)]))
+    tuned = tmp_path / "tuned"
+    tuned.mkdir()
+    shown = {"kind": "dev", "step": 5, "steps": 10, "seconds": 1.0, "loss": 0.5, "learning_rate": 0.1, "epochs": 2}
+    write_lines(tuned, [{**shown, "accuracy": 0.5}])
+    (tuned / "recipe.yaml").write_text("name: x\n")
+    (tuned / "labels.json").write_text("[]")
+    (tuned / "task.yaml").write_text("kind: classification\n")
+    (tmp_path / "none").mkdir()
+    paths = [tmp_path / name for name in ("a", "tuned", "none")]
+    assert {curve.label for curve in curves(paths, "tokens")} == {str(tmp_path / "a")}
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"not drawn: {tuned}: fine-tunings count steps and seconds",
+        f"not drawn: {tmp_path / 'none'}: no runs here",
+    ]
+    assert command(["runs", str(tmp_path / "a"), "--over", "seconds"]) == 2
+    assert "--over seconds is the axis of curves; give --plot or --out, too" in capsys.readouterr().err
+
+
+def test_one_run_that_is_named_in_two_ways_is_listed_once(tmp_path, monkeypatch):
+    finish(unfinished(tmp_path / "runs" / "a"))
+    monkeypatch.chdir(tmp_path)
+    assert [entry.path for entry in list_runs(["runs/a", "runs", "runs/../runs/a"])] == [Path("runs/a")]
 
 
 def test_a_follower_sees_lines_come_half_written_ones_wait_and_a_cut_back(tmp_path):

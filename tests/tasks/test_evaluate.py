@@ -26,7 +26,7 @@ def test_a_pretrained_run_on_its_corpus_gives_its_last_validation(run, corpus):
     assert evaluate(run.path, corpus=corpus, examples=4, device="cpu")["examples"] == 4
 
 
-def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_path):
+def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_path, capsys):
     found = evaluate(fitted.path, data=files / "test.tsv", device="cpu")
     assert found["scores"] == pytest.approx(fitted.scores["test"])
     assert found["rows"] == 90
@@ -37,6 +37,9 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     other = evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")
     assert other["scores"]["accuracy"] == 1
     assert (other["simplest"]["accuracy"], other["simplest_from"]) == (0.5, "train")
+    asked = ["evaluate", str(fitted.path), "--data", str(files / "test.tsv"), "--device", "cpu"]
+    assert run_cli(asked) == 0
+    assert "\nmost frequent class (of train)  accuracy 0.3333" in capsys.readouterr().out
 
 
 def test_what_was_cut_is_said(capsys, fitted, tmp_path):

@@ -90,6 +90,8 @@ def test_predictions_keep_their_digits_on_any_scale(scale):
     assert task.score(texts, predicted)["mean_absolute_error"] == exactly(error)
     assert [task.as_record(*each)["value"] for each in both] == exactly(predicted)
     lines = [task.line(*each) for each in both]
+    near = scale * float(np.nextafter(np.float32(1.5), np.float32(2)))  # ranks are those of all digits
+    assert task.line(texts[0], near)["prediction"] > task.line(texts[0], scale * 1.5)["prediction"]
     assert config.contributions(lines, "mean_absolute_error").mean() == exactly(error)
     assert [float(task.shown(*each)[0]) for each in both] == pytest.approx(predicted, rel=1e-3, abs=0)
 

@@ -155,6 +155,17 @@ def test_a_finished_run_holds_what_the_design_promises(corpus, tmp_path):
     assert sum(parameter.numel() for parameter in module.parameters()) == summary["parameters"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's figures")
+def test_what_the_process_held_before_is_no_memory_of_a_training(corpus, tmp_path):
+    """As in a comparison, whose trainings follow each other in one process."""
+    alone = train(shrink("bert-tiny"), corpus, tmp_path / "alone").summary
+    held = bytearray(os.urandom(1000)) * 400_000
+    beside = train(shrink("bert-tiny"), corpus, tmp_path / "beside").summary
+    assert beside["peak_memory_bytes"] > len(held)
+    assert 0 <= beside["training_memory_bytes"] <= alone["training_memory_bytes"] + 30_000_000
+    assert alone["training_memory_bytes"] < 200_000_000 < alone["peak_memory_bytes"]
+
+
 def test_bits_per_byte_of_a_causal_model_are_its_compression(corpus, tmp_path):
     recipe = shrink("gpt-tiny", **{"training.validation_examples": 10_000})
     last = train(recipe, corpus, tmp_path / "run").summary["validation"]
@@ -224,8 +235,14 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(corpu
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "optimize", breaks)
-        with pytest.raises(UserError, match=r"mlm is not a finite number at step 7; .* step-00000006; try a lower"):
+        with pytest.raises(
+            UserError, match=r"mlm is not a finite number at step 7; .* step-00000006; try a lower"
+        ) as told:
             train(recipe, corpus, tmp_path / "run")
+    precise = (
+        recipe.training.precision == "float32" or Run.open(tmp_path / "run").recipe.training.precision == "float32"
+    )
+    assert ("training.precision=float32" in str(told.value)) != precise
     run = Run.open(tmp_path / "run")
     assert not run.finished
     newest = sorted(run.checkpoints.iterdir())[-1]

@@ -188,7 +188,7 @@ def test_each_trial_gets_the_steps_that_the_budget_pays_for(tmp_path, planted):
     ("options", "said"),
     [
         ({"seed": 1}, "begun with seed 0, not 1"),
-        ({"trials": 14}, "begun with"),
+        ({"trials": 14}, "begun with trials 15, not 14"),
         ({"budget": Budget(steps=10)}, 'budget "steps=1000", not "steps=10"'),
         ({"over": ["model.dropout=0.0,0.1"]}, "model.dropout"),
     ],

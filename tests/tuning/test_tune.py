@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from bakeoff.checking import check
 from bakeoff.cli import run
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.overview.listing import list_runs, state_text
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.training.pretrain import pretrain
@@ -65,6 +67,27 @@ def test_the_best_trial_is_what_pretrain_makes_of_the_recipe_that_is_written(who
     assert results.winner.losses[-1] == best.summary["validation"]["loss"]
     assert not (out / "trials" / "001" / "checkpoints").exists()
     assert not check(out).problems
+
+
+def test_a_trial_that_its_search_has_dropped_is_not_said_to_go_on(whole, corpus, tmp_path, capsys):
+    _, out = whole
+    dropped = out / "trials" / "001"
+    states = {entry.path.name: state_text(entry) for entry in list_runs(out)}
+    assert (states["001"], states["000"]) == ("dropped at step 25 of 100", "finished")
+    assert run(["watch", str(dropped)]) == 0
+    assert "dropped at step 25 of 100" in capsys.readouterr().out
+    said = f"its search, {out}, has dropped it, and kept no weights of it"
+    for command in (["embed", str(dropped), "x"], ["pretrain", "--from", str(dropped), "--corpus", str(corpus.path)]):
+        more = ["--out", str(tmp_path / "out")] if command[0] == "pretrain" else []
+        assert run([*command, *more]) == 2
+        assert capsys.readouterr().err.strip().endswith(said)
+    begun = tmp_path / "begun"
+    shutil.copytree(out, begun)
+    (begun / "results.json").unlink()
+    (waiting,) = (entry for entry in list_runs(begun) if entry.path.name == "001")
+    assert state_text(waiting) == "stopped at step 25 of 100"
+    with pytest.raises(UserError, match=r"its search, .*begun, goes on with it, by the same command"):
+        Run.open_trained(begun / "trials" / "001")
 
 
 def test_a_trial_that_goes_on_after_an_evaluation_is_not_said_to_be_resumed(whole):

@@ -19,11 +19,12 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted
 from bakeoff.durable import held, remove, write_atomically
-from bakeoff.errors import Interrupted
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.interop.export import export
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.save_points import SavePoints
+from bakeoff.preparation.encoding.writer import NothingLeft
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
@@ -104,18 +105,29 @@ def babylm(
 
 
 def corpus_of(asked: Asked, progress: Shown) -> Corpus:
-    """The corpus of an entry, which is made if it is not there."""
+    """The corpus of an entry, which is made if it is not there.
+
+    Raises:
+        UserError: a file has a mistake, or there is too little text.
+    """
     if asked.folder.corpus.exists():
         return Corpus.open(asked.folder.corpus)
-    return prepare(
-        asked.texts,
-        asked.folder.corpus,
-        tokenizer=asked.tokenizer,
-        seed=asked.settings.seed,
-        progress=progress is True,
-        validation=HELD_OUT,
-        document_per_line=asked.settings.document_per_line,
-    )
+    try:
+        return prepare(
+            asked.texts,
+            asked.folder.corpus,
+            tokenizer=asked.tokenizer,
+            seed=asked.settings.seed,
+            progress=progress is True,
+            validation=HELD_OUT,
+            document_per_line=asked.settings.document_per_line,
+        )
+    except NothingLeft:
+        asked.folder.forsake()
+        raise UserError(
+            f"{asked.settings.words:,} words are too little text for an entry, of which {100 * HELD_OUT:g} % are held "
+            "out; give --data more"
+        ) from None
 
 
 def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:

@@ -1,6 +1,7 @@
 """The folder of a BabyLM entry: what stands where, and what is done already."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,6 +103,12 @@ class EntryFolder:
             raise UserError(f"{self.path}: cannot be made: {error.strerror}") from None
         without_links(self.path)
         write_atomically(self._settings, settings.model_dump_json(indent=2) + "\n")
+
+    def forsake(self) -> None:
+        """Remove the folder of an entry of which nothing was made."""
+        self._settings.unlink(missing_ok=True)
+        with suppress(OSError):  # it holds something else
+            self.path.rmdir()
 
     def kept(self, point: SavePoint) -> Path:
         """The run that the training keeps at a point."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.challenge.asking import Asked
-from bakeoff.challenge.folder import MultilingualSettings
+from bakeoff.challenge.folder import MAIN, MultilingualSettings
 from bakeoff.challenge.languages import BYTES_PER_WORD, LANGUAGES, texts_by_language
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted, duration, memory
@@ -45,8 +45,8 @@ def forecast_entry(asked: Asked) -> dict[str, Any]:
         shares = (f"{LANGUAGES[code].name} {round(words):,}" for code, words in settings.languages.items())
         found["languages"] = ", ".join(shares)
     found |= _training(asked)
-    made = sum(folder.checkpoint(words).is_dir() for words in points)
-    found["exports"] = f"{made} of {len(points)} done"
+    made = sum(folder.checkpoint(words).is_dir() for words in points) + folder.export(MAIN).is_dir()
+    found["exports"] = f"{made} of {len(points) + 1} done"
     scored = len(evaluation.parts) - len(waiting)
     found["zero-shot"] = f"{counted(len(waiting), 'part')} of checkpoints and the last model; {scored} done"
     tasks, seeds = [task for task in asked.tasks if asked.has_labels(task)], asked.seeds

@@ -115,7 +115,7 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
     return {
         "rows": f"{figures['rows']:,}",
         **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
-        **simplest_text(figures["kind"], figures["simplest"]),
+        **simplest_text(figures["kind"], figures["simplest"], figures["simplest_from"]),
         **_labels_text(figures["labels"]),
         **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
     }

@@ -11,6 +11,7 @@ from bakeoff.cli.shared.makers import options_from
 from bakeoff.cli.shared.options import Json
 from bakeoff.cli.shared.printing import print_json
 from bakeoff.display.terminal import show, tell
+from bakeoff.errors import UserError
 
 
 @taking(order=options_from("bakeoff.overview.listing.list_runs", "sort"))
@@ -48,6 +49,8 @@ def runs(
 
     folders = list(paths or [Path()])
     if not plot and out is None:
+        if over != "tokens":
+            raise UserError(f"--over {over} is the axis of curves; give --plot or --out, too")
         entries = list_runs(folders, **order)
         if json:
             print_json([entry.model_dump(mode="json") for entry in entries])

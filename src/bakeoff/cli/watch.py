@@ -30,6 +30,7 @@ def watch(
     """
     from bakeoff.overview.listing import table
     from bakeoff.overview.watch import watch as follow
+    from bakeoff.unfinished import search_of
 
     try:
         ended = follow(run, **options)
@@ -38,4 +39,10 @@ def watch(
     for line in table(ended):
         show(line)
     if len(ended) == 1 and ended[0].state == "stopped":
-        raise UserError(f"{run}: stopped without an end; the command that began it goes on with --resume")
+        of_search = search_of(run) is not None
+        goes_on = (
+            "the command of its search goes on with it"
+            if of_search
+            else "the command that began it goes on with --resume"
+        )
+        raise UserError(f"{run}: stopped without an end; {goes_on}")

@@ -30,7 +30,6 @@ from bakeoff.machine.limits import Limits
 from bakeoff.optimization.budget import Budget
 from bakeoff.resources.threads import using_threads
 from bakeoff.runs.records import Summary
-from bakeoff.runs.run import SEARCH
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.expected import expected_seconds
 from bakeoff.tasks.measures.measure import MeasureConfig
@@ -41,6 +40,7 @@ from bakeoff.training.speed import FORECAST_SECONDS, step_times
 from bakeoff.tuning.forecast import trial_work
 from bakeoff.tuning.halving import evaluations
 from bakeoff.tuning.results import SearchJournal, Trial
+from bakeoff.unfinished import SEARCH
 
 
 def forecast_comparison(

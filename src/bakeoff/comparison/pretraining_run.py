@@ -4,7 +4,16 @@ from pydantic import Field
 
 from bakeoff.config import Config
 
-SPENT = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
+SPENT = (
+    "steps",
+    "tokens",
+    "seconds",
+    "work_seconds",
+    "flops",
+    "tokens_per_second",
+    "peak_memory_bytes",
+    "training_memory_bytes",
+)
 """The fields of `PretrainingRun` that a run's summary has as well."""
 
 
@@ -48,6 +57,8 @@ class PretrainingRun(Config):
     """Tokens a second, over the whole run."""
     peak_memory_bytes: int | None
     """Peak memory in bytes; None: it could not be measured."""
+    training_memory_bytes: int | None = None
+    """The part of it that the training took, beyond what was in use before it; None: it could not be measured."""
     unigram_entropy: float | None
     """Loss of a model that knows token frequencies alone, in nats; a run near it has learned little else."""
     validation_loss: float | None = None

@@ -134,8 +134,14 @@ class RecipeEntry(Config):
 
     @property
     def peak_memory(self) -> int | None:
-        """Bytes of memory that its pre-trainings needed at most; None: not measured."""
-        return max((run.peak_memory_bytes for run in self.runs if run.peak_memory_bytes is not None), default=None)
+        """Bytes of memory that its pre-trainings took at most; None: not measured.
+
+        What the process had before is no recipe's: libraries, and what earlier trainings have left. In results of older
+        versions it is counted.
+        """
+        taken = [run.training_memory_bytes for run in self.runs if run.training_memory_bytes is not None]
+        whole = [run.peak_memory_bytes for run in self.runs if run.peak_memory_bytes is not None]
+        return max(taken or whole, default=None)
 
     @property
     def checkpoint(self) -> StartFacts | None:

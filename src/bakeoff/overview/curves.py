@@ -63,24 +63,34 @@ def curves(paths: Sequence[str | Path], over: Axis = "tokens") -> list[Curve]:
     entries = [each for entry in listed for each in _trials(entry)]
     if not entries:
         raise UserError(f"{', '.join(map(str, paths))}: no runs here")
-    drawn = list[Curve]()
+    drawn, without = list[Curve](), list[RunEntry]()
     for entry in entries:
         try:
-            drawn += _curves(entry, over)
+            of_entry = _curves(entry, over)
         except UserError as error:
             if len(entries) == 1:
                 raise
             tell(f"not drawn: {error}")
+            continue
+        drawn += of_entry
+        without += [] if of_entry else [entry]
     if not drawn:
-        what = (
-            "fine-tunings count steps and seconds"
-            if over in ("tokens", "words", "flops")
-            else "no run has a line of it yet"
-        )
-        raise UserError(f"--over {over}: there is nothing to draw; {what}")
+        raise UserError(f"--over {over}: there is nothing to draw; {_why_not(entries[0], over)}")
+    for entry in without:
+        tell(f"not drawn: {entry.path}: {_why_not(entry, over)}")
+    for path in paths if len(paths) > 1 else ():
+        if not any(run_folders(folder_of(Path(path)))):
+            tell(f"not drawn: {path}: no runs here")
     if len(drawn) > MOST:
         raise UserError(f"{len(drawn)} curves are too many for one chart; name {MOST} runs at most")
     return drawn
+
+
+def _why_not(entry: RunEntry, over: Axis) -> str:
+    """Why a run has no curve over an axis."""
+    if entry.kind == "fine-tuning" and over in ("tokens", "words", "flops"):
+        return "fine-tunings count steps and seconds"
+    return f"no figures over {over} yet"
 
 
 def _trials(entry: RunEntry) -> Iterable[RunEntry]:

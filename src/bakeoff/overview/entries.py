@@ -12,13 +12,13 @@ from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
-from bakeoff.unfinished import ASKED, finished_folder, unfinished_folder
+from bakeoff.unfinished import ASKED, finished_folder, search_of, unfinished_folder
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
-RunState = Literal["training", "finished", "cut short", "stopped early", "saved", "stopped", "damaged"]
+RunState = Literal["training", "finished", "cut short", "stopped early", "saved", "stopped", "dropped", "damaged"]
 
-ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved")
+ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved", "dropped")
 """States of pre-trained runs with final weights."""
 
 _ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", ASKED)
@@ -35,7 +35,8 @@ class RunEntry(Config):
     state: RunState
     """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped
     early: finished because its held-out loss had stopped falling; saved: the weights at some point of a training;
-    stopped: not finished, and no process is training it; damaged: see `problem`."""
+    stopped: not finished, and no process is training it; dropped: a trial that its search, which has ended, has not
+    trained to the end; damaged: see `problem`."""
     recipe: str | None = None
     """The recipe's name."""
     step: int | None = None
@@ -65,7 +66,9 @@ class RunEntry(Config):
 def folder_of(path: Path) -> Path:
     """The folder of a run's files; for an unfinished fine-tuning, a hidden folder beside `path`."""
     beside = unfinished_folder(path)
-    return path if path.exists() or not beside.is_dir() else beside
+    if path.exists() or not beside.is_dir():
+        return path
+    return path.with_name(beside.name) if path.name else beside  # as the user names it
 
 
 def entry_of(folder: Path, now: float | None = None) -> RunEntry:
@@ -98,7 +101,10 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
 
 
 def _going_on(folder: Path) -> RunState:
-    return "training" if is_held(folder) else "stopped"
+    if is_held(folder):
+        return "training"
+    search = search_of(folder)
+    return "dropped" if search is not None and (search / "results.json").is_file() else "stopped"
 
 
 def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:

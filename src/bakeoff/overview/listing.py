@@ -45,7 +45,7 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOr
             raise UserError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
         for each in run_folders(folder):
             entry = entry_of(each)
-            entries.setdefault(entry.path.absolute(), entry)
+            entries.setdefault(entry.path.resolve(), entry)
     return sorted(entries.values(), key=lambda entry: _rank(entry, sort))
 
 

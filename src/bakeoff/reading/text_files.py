@@ -89,7 +89,7 @@ class TextFile:
         columns = [option for option in self._options if option != OPTION]
         which = "those of the pairs" if len(columns) > 1 else "the one with the texts"
         form = f", or say how it is read by {OPTION}" if OPTION in self._options else ""
-        return f"; name {which} by {' and '.join(columns)}{form}" if columns else ""
+        return f"; name {which} by {' and '.join(columns)}{form}" if columns else "; rename it"
 
     def pauses(self) -> bool:
         """Whether reading the next text would have to wait; only for pipes and standard input."""

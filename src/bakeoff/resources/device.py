@@ -148,14 +148,27 @@ def reset_peak_memory(device: torch.device) -> bool:
         Whether the system allows it; False: `peak_memory` is the peak of the whole process so far.
     """
     return_memory()
+    _at_reset.pop(device.type, None)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        return True
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    return device.type == "cpu"
+    else:
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            return False
+    if device.type in ("cuda", "cpu"):
+        _at_reset[device.type] = peak_memory(device)
+    return device.type in _at_reset
+
+
+_at_reset: dict[str, int] = {}
+"""Bytes of memory in use at the last reset, by the type of device; without an entry there was none."""
+
+
+def peak_memory_since_reset(device: torch.device) -> int | None:
+    """Peak memory in bytes beyond what was in use at the last reset; None: the system allows no reset."""
+    before = _at_reset.get(device.type)
+    return None if before is None else max(0, peak_memory(device) - before)
 
 
 def return_device_memory(device: torch.device) -> None:

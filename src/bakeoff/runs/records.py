@@ -188,7 +188,9 @@ class Summary(Record):
     tokens_per_second: float | None
     """Tokens a second in steps; null for an imported run."""
     peak_memory_bytes: Annotated[int, Field(ge=0, lt=1 << 63)] | None
-    """Peak memory in bytes; null: not measured."""
+    """Peak memory in bytes, of the device or, on a CPU, of the process; null: not measured."""
+    training_memory_bytes: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
+    """The part of it that the training took, beyond what was in use before; null: not measured."""
     unigram_entropy: float | None
     """Entropy of the tokens' frequencies in nats, the loss of a model that knows them alone; null for an imported
     run."""

@@ -27,10 +27,9 @@ from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summ
 from bakeoff.tensors import rows_of, save_tensors
 from bakeoff.tokenizer.identity import same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.unfinished import no_such_run
+from bakeoff.unfinished import SEARCH, no_such_run, search_of
 from bakeoff.yaml_files import read_yaml
 
-SEARCH = "search.json"
 """The file that marks a directory as a search; the recipe.yaml beside it is the search's result."""
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that are final when a run finishes."""
@@ -155,7 +154,14 @@ class Run:
 
     @property
     def how_to_go_on(self) -> str:
-        """Advice for a stopped training: the commands that continue or end it."""
+        """Advice for a stopped training: the commands that continue or end it.
+
+        That of a search goes on with its trials; those that it has dropped at its end are of no further use.
+        """
+        if (search := search_of(self.home)) is not None:
+            over = (search / "results.json").is_file()
+            goes_on = "has dropped it, and kept no weights of it" if over else "goes on with it, by the same command"
+            return f"its search, {search}, {goes_on}"
         command = f"bakeoff pretrain --out {shlex.quote(str(self.home))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 

@@ -20,7 +20,7 @@ from bakeoff.generation.writer import writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.machine.allocator import ran_out
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.resources.device import Placement, autocast, peak_memory_since_reset, reset_peak_memory, resolve_precision
 from bakeoff.resources.replays import require_replays
 from bakeoff.row import Row
 from bakeoff.throughput.results import Measurement
@@ -119,8 +119,7 @@ class Cell:
 
     def _prepare(self) -> None:
         recipe = self._fitted()
-        measured = reset_peak_memory(self.device)
-        before = peak_memory(self.device)
+        reset_peak_memory(self.device)
         module = PretrainingModel(recipe, self.vocabulary).to(self.device)
         if recipe.training.compile == "graphs":
             require_replays(recipe, self.device)
@@ -139,8 +138,7 @@ class Cell:
             self.too_long = True
             self._give_up(f"a step takes more than {self.most_seconds:g} s")
             return
-        if measured:  # the second step holds the optimizer's moments beside the activations
-            self.memory = peak_memory(self.device) - before
+        self.memory = peak_memory_since_reset(self.device)  # of two steps: the second has the optimizer's moments, too
         if recipe.model.causal:
             with contextlib.suppress(UserError):  # no head for next tokens
                 self.calls["generation"] = self._writing(module, single)

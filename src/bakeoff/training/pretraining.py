@@ -265,9 +265,10 @@ class Pretraining(Unit[Batch]):
         checkpoints = [] if self._run is None else list_checkpoints(self._run.checkpoints)
         last = f"; the last good checkpoint is {checkpoints[-1].name}" if checkpoints else ""
         where = self.recipe.name if self._run is None else self._run.path
+        precise = "" if self.recipe.training.precision == "float32" else ", or training.precision=float32"
         return (
-            f"{where}: {name} is not a finite number at step {step}{last}; try a lower learning rate (--set "
-            "training.optimizer.lr=...), a longer warm-up, or precision float32"
+            f"{where}: {name} is not a finite number at step {step}{last}; try a lower learning rate "
+            f"(training.optimizer.lr), a longer warm-up (training.schedule.warmup){precise}"
         )
 
     @override

@@ -6,7 +6,7 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.resources.device import peak_memory
+from bakeoff.resources.device import peak_memory, peak_memory_since_reset
 from bakeoff.trainer.position import Position
 from bakeoff.training.pretraining import Pretraining
 
@@ -49,4 +49,5 @@ def spent(
         "flops_per_token": module.flops_per_token(),
         "tokens_per_second": round(position.tokens / position.seconds, 1),
         "peak_memory_bytes": peak_memory(device),
+        "training_memory_bytes": peak_memory_since_reset(device),
     }

@@ -14,7 +14,6 @@ from bakeoff.machine.limits import Limits
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import using_threads
-from bakeoff.runs.run import SEARCH
 from bakeoff.training.speed import FORECAST_SECONDS, step_times
 from bakeoff.tuning.candidates import candidates, recipes_of
 from bakeoff.tuning.findings import costs
@@ -23,6 +22,7 @@ from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over
 from bakeoff.tuning.results import SearchJournal, Trial
 from bakeoff.tuning.tune import open_search
+from bakeoff.unfinished import SEARCH
 
 MOST_MEASURED = 4
 """The most kinds of trials whose speed is measured; the others are taken for their mean."""

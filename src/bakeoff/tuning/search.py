@@ -21,7 +21,6 @@ from bakeoff.machine.capacity import usable_cores
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.resources.threads import SharedMachine, using_threads
-from bakeoff.runs.run import SEARCH
 from bakeoff.same_settings import require_same
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
 from bakeoff.tuning.engine import TrialPart
@@ -30,7 +29,7 @@ from bakeoff.tuning.halving import chosen, going_on, later_parts
 from bakeoff.tuning.outputs import budget_change, recipe_for_budget, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
-from bakeoff.unfinished import ELSEWHERE, taken
+from bakeoff.unfinished import ELSEWHERE, SEARCH, taken
 
 
 class RecipeSearch:
@@ -101,8 +100,8 @@ class RecipeSearch:
             "recipe": self.recipe.model_dump(mode="json"),
             "corpus": self.fingerprint,
             "budget": str(self.budget),
+            "trials": trials,  # before the ranges, which follow from it where none is given
             "over": {each.key: each.text for each in self.ranges},
-            "trials": trials,
             "seed": self.seeds[0],
             "seeds": len(self.seeds),
             "device": self.device,

@@ -48,7 +48,8 @@ def tune(
         corpus: a directory that `prepare` made, or several with weights; its validation split decides.
         out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
         over: keys to search too, with a range, KEY=0.01..0.3, or values, KEY=0.1,0.2. The learning rate is always
-            searched: in the range given here, or from an eighth of the recipe's rate to eight times that rate.
+            searched: in the range given here, or on a grid through the recipe's rate up to eight times that rate, and
+            down as far, or one step less where the number of trials is even.
         trials: maximal number of trials.
         budget: budget of one complete trial, such as tokens=5M, flops=1e15, minutes=5 or steps=1000; None: the
             recipe's.

@@ -55,8 +55,18 @@ def set_text(changed: dict[str, Any]) -> dict[str, str]:
     return {"set": "  ".join(f"{key}={json.dumps(value)}" for key, value in changed.items())} if changed else {}
 
 
-def simplest_text(kind: str, scores: dict[str, float]) -> dict[str, str]:
-    """A row with the simplest answers, which need no model, and their scores."""
+def simplest_text(kind: str, scores: dict[str, float], learned_from: str | None = None) -> dict[str, str]:
+    """A row with the simplest answers, which need no model, and their scores.
+
+    Args:
+        kind: the kind of the task.
+        scores: the scores.
+        learned_from: train, or the data that are evaluated, which the row then names.
+    """
     from bakeoff.tasks.registry import TASKS
 
-    return {TASKS[kind].simplest: "  ".join(f"{name} {value:.4f}" for name, value in scores.items())}
+    name = TASKS[kind].simplest
+    if learned_from is not None:
+        rows = "train" if learned_from == "train" else "these rows"
+        name = name.replace("train", rows) if "train" in name else f"{name} (of {rows})"
+    return {name: "  ".join(f"{metric} {value:.4f}" for metric, value in scores.items())}

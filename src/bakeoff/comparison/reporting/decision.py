@@ -44,7 +44,7 @@ COSTS = (
     Cost("latency", "latency", "latency, ms", 1e-3, milliseconds, "the quickest", 0.05),
     Cost("parameters", "parameters", "parameters, millions", 1e6, quantity, "the smallest"),
     Cost(
-        "memory", "memory", "peak memory of pre-training, MiB", 2.0**20, memory, "the one with the least memory", 0.05
+        "memory", "memory", "memory that pre-training took, MiB", 2.0**20, memory, "the one with the least memory", 0.05
     ),
     Cost("training", "pre-training", "time of pre-training, minutes", 60.0, duration, "the one trained quickest", 0.05),
 )
@@ -145,18 +145,24 @@ def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
 def on_front(measure: ShownMetric, those: Sequence[Choice], cost: str) -> set[str]:
     """The labels of the choices on the Pareto front of the score and a cost; choices without the cost are left out."""
     known = [each for each in those if cost in each.costs]
-    noise = next(each.noise for each in COSTS if each.name == cost)
-    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known], noise)
+    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known], _noise(cost))
     return {each.label for each, mark in zip(known, marks, strict=True) if mark}
 
 
 def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice | None:
     """The recipe with the least cost of those that are as good as the best (`Choice.level`); None: there is no claim.
 
-    Of equal costs, the better one.
+    Of costs that are equal but for the noise of measuring them, the better one.
     """
     level = [each for each in those if each.is_recipe and each.level and cost in each.costs]
-    return min(level, key=lambda each: (each.costs[cost], -measure.gain(each.score)), default=None)
+    most = (1 + _noise(cost)) * min((each.costs[cost] for each in level), default=0.0)
+    return max(
+        (each for each in level if each.costs[cost] <= most), key=lambda each: measure.gain(each.score), default=None
+    )
+
+
+def _noise(cost: str) -> float:
+    return next(each.noise for each in COSTS if each.name == cost)
 
 
 def decisions(results: Results) -> Iterator[str]:
@@ -175,7 +181,8 @@ def decisions(results: Results) -> Iterator[str]:
         texts = "a text" if results.latency.batch == 1 else f"for {counted(results.latency.batch, 'text')}"
         spent = f"{cost.shown(chosen.costs[cost.name])} {texts}"
         if chosen is best:
-            if sum(each.level is True for each in recipes) > 1:
+            quicker = any(each.level and each.costs[cost.name] < best.costs[cost.name] for each in recipes)  # by noise
+            if sum(each.level is True for each in recipes) > 1 and not quicker:
                 others = as_good(measure, analysis, "it")
                 yield f"{start} has the {measure.extreme} mean and is, of those that {others}, {cost.least}: {spent}."
             continue

@@ -134,7 +134,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
             parts.append(f"on {quoted_list(undecided)} {_not_apart(standings[task] for task in undecided)}")
         return f"{'; '.join(parts)}."
     if not everywhere:
-        return "No winner: on each task, the leaders cannot be told apart."
+        return f"No winner: {_leaders(standings)}."
     measures = {each.task: ShownMetric.of(results, each.task) for each in compared}
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
@@ -154,7 +154,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     if len(first) > 1:
         names = [entry.label for entry in results.recipes if entry.label in first]
         return f"No single winner: {quoted_list(names)} lead, and {noise}."
-    return "No single winner: on each task, the leaders cannot be told apart."
+    return f"No single winner: {_leaders(standings)}."
 
 
 def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standing: Standing) -> str:
@@ -186,6 +186,16 @@ def _not_apart(standings: Iterable[Standing]) -> str:
     words = ["equivalent"] * any(each.equal for each in known) + ["identical"] * any(each.same for each in known)
     apart = any(each.peers for each in known)
     return "the leaders cannot be told apart" if apart else f"the leaders are {listed(words, 'or')}"
+
+
+def _leaders(standings: dict[str, Standing]) -> str:
+    """What the leaders of each task are, where no recipe leads on any."""
+    apart = [task for task, standing in standings.items() if standing.peers]
+    level = [task for task in standings if task not in apart]
+    if not apart or not level:
+        return f"on each task, {_not_apart(standings.values())}"
+    of_level = _not_apart(standings[task] for task in level)
+    return f"on {quoted_list(level)} {of_level}, on {quoted_list(apart)} they cannot be told apart"
 
 
 def _what_would_decide(measure: ShownMetric, analysis: Analysis) -> Iterator[str]:

@@ -178,7 +178,7 @@ def costs(results: Results) -> str:
     """The table of each recipe's costs, as means over seeds."""
     own = not equal_budgets(results)
     names = ["Recipe", *(["budget"] if own else []), "parameters", "FLOPs/token", "steps", "tokens", "tokens/s"]
-    names += ["peak memory", "time", "budget spent", "total FLOPs"]
+    names += ["memory", "time", "budget spent", "total FLOPs"]
     return frame(head(names), (_cost(results, entry, own) for entry in results.recipes))
 
 

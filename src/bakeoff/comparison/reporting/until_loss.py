@@ -114,9 +114,12 @@ def until_cautions(results: Results) -> Iterator[str]:
     if results.until_loss is None:
         return
     measured = [task.name for task in results.tasks if task.kind == "held_out_text"]
-    if measured:
+    there = sum(len(reached(results, entry)) for entry in results.recipes)
+    all_of_them = sum(len(entry.runs) for entry in results.recipes)
+    if measured and there:
+        who = "Pre-trainings" if there == all_of_them else f"{there} of {all_of_them} pre-trainings"
         yield (
-            f"Pre-trainings ended where they reached a held-out loss of {_loss(results)}: on {quoted_list(measured)} a "
+            f"{who} ended where they reached a held-out loss of {_loss(results)}: on {quoted_list(measured)} a "
             "difference says where they stopped, and not which of them learns more."
         )
     if len([*alike(results)]) > 1:

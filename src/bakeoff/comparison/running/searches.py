@@ -21,9 +21,9 @@ from bakeoff.jobs.job import Workers
 from bakeoff.jobs.runner import Say
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.rate_transfer import transferred
-from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
+from bakeoff.unfinished import SEARCH
 
 LEAST_STEPS = 50
 """Fewest steps of a whole trial: shorter trials hardly tell learning rates apart, and cannot be stopped early."""

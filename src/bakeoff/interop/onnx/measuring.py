@@ -133,7 +133,7 @@ def texts_of(file: Path) -> list[str]:
         UserError: there is no such file, or no text in it.
     """
     texts = []
-    for (text,) in TextFile(file, ["text"]):
+    for (text,) in TextFile(file, ["text"], options=()):
         if text.strip():
             texts.append(text)
         if len(texts) == MOST_TEXTS:

@@ -25,6 +25,10 @@ from bakeoff.regular_files import read_regular
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
+class NothingLeft(UserError):
+    """A text is so small that one of the splits is empty."""
+
+
 def check_target(out: Path, overwrite: bool) -> None:
     """Refuse an output folder that would have to be replaced.
 
@@ -163,7 +167,7 @@ class CorpusWriter:
                         "sentence can be trained on, and nothing is left; give a smaller share, or more text"
                     )
                 kind = "to train on" if name == "train" else "to hold out"
-                raise UserError(
+                raise NothingLeft(
                     f"the text is too small: nothing is left {kind}; give more text or another --validation"
                 )
         tokenizer = GrowingFile(self._folder / TOKENIZER)

@@ -212,7 +212,7 @@ class Regression(Task):
 
     @override
     def line(self, example: RatedText, prediction: float) -> dict[str, Any]:
-        return {"label": example.value, "prediction": _rounded(prediction, 6)}
+        return {"label": example.value, "prediction": _rounded(prediction, 9)}  # all digits: ranks are compared
 
     @override
     def as_record(self, example: RatedText, prediction: float) -> dict[str, Any]:
