@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
+from bakeoff.preparation.encoding.split_writer import id_type
 from bakeoff.preparation.encoding.writer import CorpusWriter
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
@@ -63,9 +64,13 @@ def test_stretches_of_one_document_share_its_number(tmp_path, tokenizer):
         train.append(*_arrays([5], [1], [1], [0]), 1, 1, flags(True))  # whose next stretch is its first
         train.append(*_arrays([7], [1], [1], [0, 1]), 1, 1, flags(True, True))
         train.append(*_arrays([8], [1], [1], []), 1, 1, flags())
+        train.append(*_arrays([], [], [], [0]), 0, 0, flags(False))  # a new document without any text,
+        train.append(*_arrays([], [], [], [0]), 0, 0, flags(True))  # whose next stretch has none either,
+        train.append(*_arrays([6], [1], [1], [0, 1]), 1, 1, flags(True, True))  # then one, and one that is still open
+        train.append(*_arrays([7], [1], [1], [0]), 1, 1, flags(False))  # when the next document opens
         corpus = writer.finish(PROVENANCE)
-    assert corpus.train.documents.tolist() == [0, 4, 5, 6, 7, 8, 9, 10, 11]
-    assert corpus.train.originals.tolist() == [0, 1, 2, 2, 3, 4, 4, 4]
+    assert corpus.train.documents.tolist() == [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert corpus.train.originals.tolist() == [0, 1, 2, 2, 3, 4, 4, 4, 5, 6]
 
 
 def test_a_corpus_without_the_options_of_later_versions_opens(corpus):
@@ -114,6 +119,12 @@ def test_any_appends(tmp_path_factory, tokenizer, batches):
     assert corpus.train.sentences.tolist() == np.cumsum([0, 1, *map(len, sentences)]).tolist()
     assert np.isin(corpus.train.documents, corpus.train.sentences).all()
     assert (np.diff(corpus.train.documents) > 0).all()
+
+
+@pytest.mark.parametrize(("vocabulary", "bits"), [(256, 16), (40_000, 16), (65_536, 16), (65_537, 32)])
+def test_tokens_take_no_more_bits_than_their_vocabulary_needs(vocabulary, bits):
+    assert np.dtype(id_type(vocabulary)).itemsize == bits // 8
+    assert np.iinfo(id_type(vocabulary)).max >= vocabulary - 1
 
 
 def test_large_vocabularies_take_32_bits(tmp_path):

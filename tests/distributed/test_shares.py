@@ -30,7 +30,7 @@ def together(parts, pad, directions):
 def require_equal(made, whole):
     assert [batch.number for batch in made] == [batch.number for batch in whole] == list(range(len(whole)))
     for mine, expected in zip(made, whole, strict=True):
-        assert (mine.tokens, mine.advance) == (expected.tokens, expected.advance)
+        assert (mine.tokens, mine.advance, mine.first_row) == (expected.tokens, expected.advance, expected.first_row)
         signals = []
         mapped(expected.row, signals.append)
         there = []
@@ -73,6 +73,8 @@ def require_whole(recipe, size, text):
     for step in (0, 1, 40):
         whole, parts = alone.step(step), [batches.step(step) for batches in several]
         uneven |= {len(part) for part in parts}
+        before = [sum(len(batch.row.ids) for batch in whole[:place]) for place in range(len(whole))]
+        assert [batch.first_row for batch in whole] == before
         require_equal(together(parts, text.tokenizer.pad, recipe.model.directions), whole)
     assert len(uneven) > 1 or len(whole) % size == 0
 

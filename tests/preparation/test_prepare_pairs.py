@@ -68,6 +68,17 @@ def test_pairs_come_back_and_those_with_the_same_source_stay_together(files, pai
     assert summary["target_tokens"] * 2 == summary["tokens"]
 
 
+def test_tokens_of_targets_are_counted_where_sources_have_others(tmp_path):
+    (tmp_path / "a.de").write_text("".join(f"a{i} b c d\n" for i in range(50)), encoding="utf-8")
+    (tmp_path / "a.en").write_text("x y\n" * 50, encoding="utf-8")
+    corpus = made(tmp_path, validation=0.2)
+    for name, counts in corpus.manifest.splits.items():
+        pairs = len(getattr(corpus, name).documents) - 1
+        assert (counts.target_tokens, counts.tokens) == (2 * pairs, 6 * pairs)
+    known = (len(corpus.train.documents) - 1 + 1) / (2 * (len(corpus.train.documents) - 1) + corpus.manifest.vocabulary)
+    assert corpus.validation.unigram_entropy() == pytest.approx(-np.log(known))  # of x and y, alike
+
+
 def test_two_vocabularies_are_one_behind_the_other(files):
     corpus = made(files, separate_vocabularies=True)
     tokenizer = corpus.tokenizer

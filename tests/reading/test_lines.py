@@ -13,6 +13,8 @@ from tokenizers import models, pre_tokenizers
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
+from bakeoff.reading.pieces import DOCUMENT
+from bakeoff.reading.sources import SourceOptions, TextReader
 from bakeoff.tokenizer import word_counts
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
@@ -198,3 +200,10 @@ def test_lines_have_no_place_in_pairs(tmp_path):
         tmp_path / "a", tmp_path / "b", tmp_path / "c", tokenizer=TokenizerConfig(kind="whitespace", size=20)
     )
     assert pairs.manifest.vocabulary == 9
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_a_separator_at_the_end_of_a_line_leaves_no_line_of_its_own(tmp_path, end):
+    (tmp_path / "a.txt").write_bytes(f"one<sep>{end or chr(10)}two<sep>{end}".encode())
+    pieces = TextReader([tmp_path / "a.txt"], SourceOptions(document_separator="<sep>"), lines=True)
+    assert [(piece.opens, piece.text) for piece in pieces] == [(DOCUMENT, "one"), (DOCUMENT, "two")]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from tests.conftest import PLAIN, crossed, shrink
 from tests.interrupting import interrupt_at
+from torch import nn
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.early_stopping import EarlyStopping
@@ -13,6 +14,7 @@ from bakeoff.optimization.save_points import SavePoints
 from bakeoff.overview.listing import list_runs, state_text
 from bakeoff.runs.run import Run
 from bakeoff.training import pretraining
+from bakeoff.training.early_stop import EarlyStop
 from bakeoff.training.pretrain import pretrain
 
 LOSSES = [4.0, 3.0, 3.5, 3.2, 2.9, 3.1, 3.0, 3.3]
@@ -64,12 +66,24 @@ def test_a_training_ends_when_patience_runs_out(patience, stop, best, corpus, tm
     assert (told["stopped"], told["best_step"], told["best_loss"]) == (stop < 16, best, LOSSES[best // 2 - 1])
     last = run.metrics()[-1]
     assert (last["step"], last["best_step"], last["stops"]) == (stop, best, stop < 16 or patience == 3)
+    assert run.summary["validation"]["step"] == stop  # of its last weights, which it has
     (entry,) = list_runs(run.path)
     assert state_text(entry) == (f"stopped early at step {stop} of 16" if stop < 16 else "finished")
     whole = tmp_path / "whole"
     assert weights(run.weights_file()) == (
         after(corpus, whole, stop) if stop < 16 else weights(train(recipe(), corpus, whole).weights_file())
     )
+
+
+def test_of_several_objectives_the_mean_of_their_bits_has_to_reach_the_target():
+    module = nn.Linear(1, 1)
+    for target, over in ((1.4, False), (1.5, True), (2.0, True)):
+        stop = EarlyStop(EarlyStopping(target=target, target_unit="bits per byte"))
+        stop.observe({"step": 5, "loss": 9.0, "bits_per_byte": {"clm": 1.0, "prefix_clm": 2.0}}, module)
+        assert stop.over == over
+    stop = EarlyStop(EarlyStopping(target=100.0, target_unit="bits per byte"))
+    stop.observe({"step": 5, "loss": 9.0, "bits_per_byte": {"clm": 1.0, "mlm": None}}, module)
+    assert not stop.over  # one has none
 
 
 def test_the_best_weights_are_kept_if_that_is_asked_for(corpus, tmp_path):
