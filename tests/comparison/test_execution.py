@@ -102,9 +102,9 @@ class FakeEngine:
                 watch(step, work)
         line = {"kind": "validation", "step": 5, "tokens": 50, "seconds": 1.5, "flops": 1e6, "losses": {"mlm": 4.0}}
         extra = {"loss": 4.0, "perplexity": {"mlm": 54.6}, "accuracy": {"mlm": 0.2}, "bits_per_byte": {}}
-        (out / "metrics.jsonl").write_text(
-            json.dumps({"kind": "train", "step": 1}) + "\n" + json.dumps({**line, **extra}) + "\n"
-        )
+        better = {**line, **extra, "step": 3, "tokens": 30, "loss": 3.0, "losses": {"mlm": 3.0}}
+        lines = [{"kind": "train", "step": 1}, better, {**line, **extra}]
+        (out / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
         summary = {"seed": seed, "steps": 5, "tokens": 50, "seconds": 1.5, "flops": 1e6, "parameters": 99}
         summary |= {
             "flops_per_token": 600.0,
@@ -227,7 +227,8 @@ def test_everything_runs_interleaved_by_seed(folder):
     assert results.analyses[0].pairs[0].p is not None
     assert set(results.analyses[0].gains) == {"one", "two"}
     assert [baseline.kind for baseline in results.baselines] == ["simplest", "learned"]
-    assert results.recipes[0].runs[2].curve[0].losses == {"mlm": 4.0}
+    run = results.recipes[0].runs[2]
+    assert ([point.losses for point in run.curve], run.validation_loss) == ([{"mlm": 3.0}, {"mlm": 4.0}], 4.0)
     assert Results.read(folder / "out/results.json") == results
     assert len((folder / "out/results.csv").read_text().splitlines()) == 1 + 12
 

@@ -53,7 +53,7 @@ def write_plan(folder, corpus, recipes, **changes):
 
 
 def go(plan, **options):
-    return compare(plan, plan.parent / "out", jobs=1, report=lambda results, path: None, **options)
+    return compare(plan, plan.parent / "out", **{"jobs": 1, "report": lambda results, path: None, **options})
 
 
 def worst(run, other):
@@ -113,8 +113,11 @@ def test_each_seed_starts_from_a_run_of_its_own(folder, corpus, of_seeds):
     still = {**STILL, "training.clip": 0.5}
     recipes = [{"recipe": name, "set": STILL}, {"recipe": "same.yaml", "name": "file", "start": name, "set": still}]
     plan = write_plan(folder, corpus.path, recipes, from_scratch=False, seeds=3)
-    results = go(plan)
+    reports = []
+    results = go(plan, report=lambda results, path: reports.append(results))
     assert [entry.label for entry in results.recipes] == ["bert", "file"]
+    for each in reports:  # also of the first seeds alone
+        assert all({*entry.starts} == {*each.finished_seeds} for entry in each.recipes)
     for entry in results.recipes:
         for run in entry.runs:
             assert worst(folder / "out" / run.path, of_seeds / f"bert/seed-{run.seed}") < 1e-9

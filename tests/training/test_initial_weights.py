@@ -43,6 +43,18 @@ def albert(corpus, tmp_path_factory):
     return train(recipe, corpus, tmp_path_factory.mktemp("runs") / "albert")
 
 
+def test_what_was_asked_of_a_run_is_asked_again_of_one_that_starts_from_it(corpus, tmp_path):
+    """And not what it had become on its machine, in its length and for its text."""
+    recipe = shrink("bert-tiny", **{"training.compile": "auto", "training.budget": {"steps": 1}})
+    run = train(recipe, corpus, tmp_path / "run")
+    asked, had = recipe.training, run.recipe.training
+    again = Start(run=run.path).recipe().training
+    for key in ("precision", "compile", "optimizer"):
+        assert getattr(again, key) == getattr(asked, key)
+    assert (asked.precision, asked.compile) == ("auto", "auto")
+    assert "auto" not in (had.precision, had.compile)
+
+
 @pytest.fixture(scope="module")
 def bert(corpus, tmp_path_factory):
     return train(shrink("bert-tiny"), corpus, tmp_path_factory.mktemp("runs") / "bert")
