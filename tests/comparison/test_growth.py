@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from synthetic_results import make_results
 from tests.comparison.test_execution import FakeEngine, folder, plan
 
 from bakeoff.comparison.execution import compare
@@ -83,6 +84,14 @@ def test_more_seeds_in_the_plan_are_a_look_as_well(folder):
     grown = go(folder, FakeEngine(), seeds=5)
     assert grown.looks == [3]
     assert go(folder, FakeEngine(), seeds=5).looks == [3]
+
+
+@pytest.mark.parametrize(("looks", "how"), [([3], "added"), ([3, 4], "added"), ([3, 5], "changed"), ([5], "changed")])
+def test_seeds_are_added_only_where_there_were_fewer_at_every_look(looks, how):
+    """Verdicts that were seen with as many seeds as now were those of other ones."""
+    results = make_results(seeds=5, names=["bert-mini", "gpt-tiny"], tasks=("T",)).model_copy(update={"looks": looks})
+    (said,) = (line for line in cautions(results) if "after verdicts had been seen" in line)
+    assert said.startswith(f"Seeds were {how} after")
 
 
 def test_two_seeds_were_no_verdict(folder):
