@@ -173,6 +173,21 @@ def test_without_a_winner_the_leaders_of_each_task_are_what_they_are_shown_to_be
     assert findings(results.model_copy(update={"analyses": changed})).headline.startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("share", "told"), [({"mlm": 0.96, "clm": 0.5}, True), ({"mlm": 0.94, "clm": 0.94}, False), ({"nsp": 2.0}, False)]
+)
+def test_one_of_several_objectives_that_has_learned_no_more_than_frequencies_is_told(share, told):
+    """The loss of whether two sentences follow each other has nothing to do with frequencies."""
+    results = make_results(names=["bert-mini"], tasks=("T",), seeds=1)
+    (entry,) = results.recipes
+    (run,) = entry.runs
+    losses = {name: factor * run.unigram_entropy for name, factor in share.items()}
+    last = run.curve[-1].model_copy(update={"losses": losses})
+    changed = entry.model_copy(update={"runs": [run.model_copy(update={"curve": [*run.curve[:-1], last]})]})
+    found = " ".join(cautions(results.model_copy(update={"recipes": [changed]})))
+    assert ("Pre-training ended above the unigram entropy" in found) == told
+
+
 def test_one_recipe_alone(tmp_path):
     results = make_results(names=["bert-mini"], tasks=("SST-2",), scratch=False, rows=100)
     assert findings(results).headline.startswith("Only bert-mini was measured")
