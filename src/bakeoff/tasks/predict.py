@@ -89,7 +89,7 @@ def require_probabilities(run: FinetunedRun, asked: bool) -> None:
     Raises:
         UserError: they are asked for, and there are none.
     """
-    if asked and not run.learned.gives_probabilities:
+    if asked and not run.task.has_probabilities:
         raise UserError(f"{run.path}: a run for {run.task.kind} has no classes to have probabilities; ask for none")
 
 

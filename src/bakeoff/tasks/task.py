@@ -223,13 +223,8 @@ class Task(ABC):
     def as_record(self, example: Any, prediction: Any) -> dict[str, Any]:
         """The prediction to an example as JSON."""
 
-    @property
-    def gives_probabilities(self) -> bool:
-        """Whether a prediction has a probability for each of several answers that are known beforehand."""
-        return type(self).probabilities is not Task.probabilities
-
     def probabilities(self, prediction: Any) -> Any:
-        """The probability of each answer that a prediction could have been; only of tasks that have such."""
+        """The probability of each answer as JSON; of a task whose config `has_probabilities`."""
         raise NotImplementedError
 
     @abstractmethod

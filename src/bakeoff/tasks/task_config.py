@@ -104,6 +104,8 @@ class TaskConfig(Config):
     """Metrics of which lower values are better."""
     one_class: ClassVar[bool] = False
     """Whether each example has one of several classes, predicted by a softmax of the head's outputs for its row."""
+    has_probabilities: ClassVar[bool] = False
+    """Whether a prediction has a probability for each of several answers: classes, labels or choices."""
     reads_windows: ClassVar[bool] = False
     """Whether a text that is too long can be read in windows, whose predictions are averaged."""
     takes_pairs: ClassVar[bool] = False

@@ -99,6 +99,7 @@ class ChoiceConfig(TableConfig):
     )
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice"}
     simplest: ClassVar[str] = "most frequent place"
+    has_probabilities: ClassVar[bool] = True
     record: ClassVar[type[Record]] = ChoicePrediction
 
     @model_validator(mode="after")

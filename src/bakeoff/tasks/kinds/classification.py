@@ -97,6 +97,7 @@ class ClassificationConfig(TextsConfig):
     }
     simplest: ClassVar[str] = "most frequent class"
     one_class: ClassVar[bool] = True
+    has_probabilities: ClassVar[bool] = True
     exported: ClassVar = TransformersHead(
         "SequenceClassification", "single_label_classification", {"text_column": "text", "label_column": "label"}
     )

@@ -99,6 +99,7 @@ class MultilabelConfig(TableConfig):
         'print([dict(zip(config["labels"], row)) for row in (1 / (1 + np.exp(-outputs[0]))).tolist()])  # probabilities'
     )
     simplest: ClassVar[str] = "labels that most of train have"
+    has_probabilities: ClassVar[bool] = True
     record: ClassVar[type[Record]] = LabelsPrediction
     reads_windows: ClassVar[bool] = True
     takes_pairs: ClassVar[bool] = True
