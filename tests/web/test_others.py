@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import bakeoff
+from bakeoff.signals import go_on
 from bakeoff.web.problems import Problem
-from bakeoff.web.worker import Job, Worker
+from bakeoff.web.worker import Job, Stream, Worker
 from tests.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 
@@ -263,3 +264,69 @@ def test_requests_whose_time_is_over_take_up_no_room():
     finally:
         gate.set()
         worker.close(10)
+
+
+def with_queue(items, work, together):
+    """The futures of jobs with these items, of one key, that wait together for a model that is busy until then."""
+    worker, gate = Worker("one", queue=9, streams=1, together=together), threading.Event()
+    worker.submit(Job("busy", ["first"], lambda those: gate.wait(20) and those, 20))
+    wait_until(lambda: not worker.waiting)
+    jobs = [Job("same", each, work, 20) for each in items]
+    for job in jobs:
+        worker.submit(job)
+    return worker, gate, jobs
+
+
+@pytest.mark.parametrize(
+    ("sizes", "together", "batches"),
+    [([3, 3, 3], 5, [3, 3, 3]), ([3, 3, 3], 6, [6, 3]), ([9, 1], 5, [9, 1]), ([2, 4, 2], 5, [4, 4])],
+)
+def test_a_batch_has_no_more_items_than_it_may_unless_a_request_has(sizes, together, batches):
+    """What does not fit waits, and what comes after it and fits does not."""
+    seen = []
+
+    def work(items):
+        seen.append(len(items))
+        return items
+
+    worker, gate, jobs = with_queue([[f"{n}"] * size for n, size in enumerate(sizes)], work, together)
+    gate.set()
+    assert [job.answers.result(10) for job in jobs] == [[f"{n}"] * size for n, size in enumerate(sizes)]
+    assert seen == batches
+    worker.close(5)
+
+
+def test_a_batch_goes_on_for_those_who_still_wait():
+    """One of two clients has gone while the model works for both."""
+
+    def work(items):
+        jobs[0].gone.set()
+        go_on()
+        return items
+
+    worker, gate, jobs = with_queue([["a"], ["b"]], work, 8)
+    gate.set()
+    assert jobs[1].answers.result(10) == ["b"]
+    worker.close(5)
+
+
+def test_readers_of_texts_hear_of_the_end_when_the_worker_closes():
+    heard, closed = [[], []], []
+
+    def pieces(number):
+        try:
+            while True:
+                time.sleep(0.002)
+                yield "piece"
+        finally:
+            closed.append(number)
+
+    worker = Worker("one", queue=1, streams=2, together=8)
+    for number, said in enumerate(heard):
+        worker.stream(Stream(lambda number=number: pieces(number), said.append, 20))
+    wait_until(lambda: all(heard))
+    worker.close(10)
+    assert sorted(closed) == [0, 1]
+    for said in heard:
+        assert {*said[:-1]} == {"piece"}
+        assert said[-1] is None or isinstance(said[-1], Problem)
