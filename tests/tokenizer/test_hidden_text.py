@@ -153,6 +153,17 @@ def test_counts_of_texts_add_up(texts):
     assert together.hidden == sum(text.count("Ж") + text.count("€") for text in texts) or together.unknown > 0
 
 
+@pytest.mark.parametrize("text", ["a € b", "€ €", "the city €uro €uro the", "x" * 150 + " €"])
+def test_a_word_hides_as_often_as_it_stands_there(text):
+    tokenizer = published_bert(["the", "city"])
+    once, often = tokenizer.hidden([text]), tokenizer.hidden([" ".join([text] * 7)])
+    assert once.hidden > 0
+    assert (often.tokens, often.unknown) == (7 * once.tokens, 7 * once.unknown)
+    assert (often.characters, often.hidden, often.hidden_bytes) == tuple(
+        7 * count for count in (once.characters, once.hidden, once.hidden_bytes)
+    )
+
+
 def test_sources_and_targets_are_counted_by_their_own_vocabularies():
     both = TwoVocabularies(trained(["the city " * 9]), trained(["die Stadt " * 9]))
     assert both.hidden(["the ЖЖ"]).hidden == both.encode_targets(["ЖЖ Stadt"]).hidden.hidden == 2
