@@ -56,6 +56,19 @@ def test_ids_are_those_of_encode_and_stretches_run_from_left_to_right(tokenizer,
         assert len(placed.end) == 0 or placed.end.max() <= len(text)
 
 
+@pytest.mark.parametrize("text", ["[SEP]", "ab [SEP] the", "[MASK] ab [PAD]fox", "fox[CLS] [UNK]"])
+def test_names_of_special_tokens_in_a_text_are_text_that_stands_where_it_stands(tokenizer, text):
+    """They are cut in two where a vocabulary has them, and the second part begins no word."""
+    (placed,), ((ids, starts),) = tokenizer.encode_placed([text]), tokenizer.encode([text])
+    assert placed.ids.tolist() == ids.tolist()
+    assert not {*tokenizer.special_ids} - {tokenizer.unknown} & {*ids.tolist()}
+    assert starts.sum() == len(text.split())
+    first = [text[begin:].lstrip()[0] for begin, start in zip(placed.begin, starts, strict=True) if start]
+    assert first == [word[0] for word in text.split()]
+    covered = {place for begin, end in zip(placed.begin, placed.end, strict=True) for place in range(begin, end)}
+    assert {place for place, sign in enumerate(text) if sign != " "} <= covered
+
+
 def test_a_token_stands_for_its_own_characters_whatever_becomes_of_them():
     tokenizer = Tokenizer.train(TokenizerConfig(kind="word", size=40, lowercase=True), ["iced café , the é"] * 3)
     text = "  Cafe\u0301\n\nThe\u00a0 ICED"
