@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import product
 
 import numpy as np
 import pytest
@@ -263,6 +264,15 @@ def test_blank_and_repeated_texts_are_left_out(bert):
     assert (read.train.count, read.held_out.count) == (2, 2)
     held = {part[index].tobytes() for part in (read.train, read.held_out) for index in range(2)}
     assert held == {ids.tobytes() for ids in format.ids(["river stone", "the old river", "stone", "the stone"])}
+
+
+def test_a_twentieth_of_the_texts_is_held_out_and_no_more_than_are_compared_at_once(bert):
+    format = InputFormat(bert.tokenizer, bert.recipe, 32)
+    words = ["river", "stone", "old", "the", "house", "green", "is", "new"]
+    different = [f"{a} {b} {c} {d} {e}" for a, b, c, d, e in product(words, repeat=5)]
+    for count, held_out in ((100, 5), (2000, 100), (20_000, 512)):
+        read = texts_of([(text,) for text in different[:count]], "F", format, 0)
+        assert (read.train.count, read.held_out.count) == (count - held_out, held_out)
 
 
 def test_what_the_tokenizer_does_not_know_is_said_and_texts_of_it_alone_are_refused(bert):
