@@ -26,7 +26,7 @@ from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.models.dropouts import has_dropout, with_dropout
 from bakeoff.reading.text_files import TextFile, in_memory
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.resources.first_line import first_line
 from bakeoff.resources.thread_choice import Asked as AskedThreads
 from bakeoff.resources.thread_choice import resolve_threads
@@ -238,6 +238,7 @@ def _fit(opened: Opened, folder: Path, out: Path, shown: Shown) -> None:
         Interrupted: a signal came; the folder has a checkpoint.
     """
     setting, run = opened.setting, Run(folder)
+    reset_peak_memory(setting.placement.device)
     processes, module = setting.processes, opened.module()
     torch.manual_seed(setting.seed)
     unit = Contrast(module, setting)

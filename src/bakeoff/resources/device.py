@@ -142,11 +142,15 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any
 
 
 def reset_peak_memory(device: torch.device) -> bool:
-    """Reset the peak memory, so that earlier runs in this process do not count.
+    """Reset the peak memory before a training, so that earlier ones in this process do not count.
+
+    Nor do the libraries that torch loads with the first step of an optimizer, which are loaded now.
 
     Returns:
         Whether the system allows it; False: `peak_memory` is the peak of the whole process so far.
     """
+    import torch._dynamo
+
     return_memory()
     _at_reset.pop(device.type, None)
     if device.type == "cuda":

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import torch
+
 from bakeoff.corpus.mixture import corpora_of
 from bakeoff.corpus.neighbours import counted_tokens
 from bakeoff.display.progress import TrainingProgress
@@ -50,8 +52,6 @@ def prepare(settled: Settled, shown: TrainingProgress) -> Prepared:
     opened, recipe = settled.opened, settled.recipe
     corpus, device = opened.corpus, opened.device
     placement = Placement(device, resolve_precision(recipe.training.precision, device))
-    import torch._dynamo  # with the first step at the latest, and no recipe's need of memory
-
     reset_peak_memory(device)
     torch.manual_seed(opened.seed)
     module = PretrainingModel(recipe, corpus.tokenizer.size)
