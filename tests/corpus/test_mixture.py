@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from tests.interrupting import interrupt_at
 
 import bakeoff
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.corpus.mixture import PERIOD, Interleaving, Mixture, apportioned, open_corpus
+from bakeoff.corpus.mixture import PERIOD, Interleaving, MixedText, Mixture, apportioned, open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.stages import make_batches
 
@@ -180,3 +182,15 @@ def test_what_cannot_be_mixed_is_refused(text, message, corpus, other, text_fold
 def test_rows_that_cannot_be_mixed_are_refused(name, changes, message, mixture):
     with pytest.raises(UserError, match=message):
         batches_on(mixture, name, **changes)
+
+
+def test_what_one_corpus_has_not_counted_is_not_known_of_the_mixture():
+    """Corpora of older versions did not count what their tokenizer hides."""
+    counted, other = HiddenText(tokens=5, unknown=1), HiddenText(tokens=7, unknown=2, characters=9)
+    for splits, expected in (
+        ([counted, other], HiddenText(tokens=12, unknown=3, characters=9)),
+        ([counted, None], None),
+        ([None], None),
+    ):
+        text = MixedText([SimpleNamespace(hidden=each) for each in splits], [1 / len(splits)] * len(splits))
+        assert text.hidden == expected
