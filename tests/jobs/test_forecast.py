@@ -48,6 +48,10 @@ def test_disk_and_memory_are_those_of_the_largest_that_run_together():
     assert (forecast.kept, forecast.most_on_disk, forecast.memory) == (5 + 7, 12 + 30 + 10 + 10, 300)
 
 
+def test_a_training_has_two_checkpoints_and_the_one_that_is_written():
+    assert Size(weights=3, checkpoint=7, memory=1).running == 3 * 7
+
+
 def test_what_does_not_suffice_is_said():
     assert made([work()]).problems == []
     assert made([work(kept=50 * GIB, running=50 * GIB)]).problems == [
