@@ -132,6 +132,25 @@ def test_fine_tuned_runs_and_searches_are_listed(tmp_path):
     assert {e.path.name for e in bakeoff.list_runs(search)} == {"search", "000"}
 
 
+def test_a_fine_tuned_run_shows_the_training_that_dev_chose(tmp_path):
+    """Of several rates and lengths."""
+    run = tmp_path / "task"
+    run.mkdir()
+    lines = [
+        {"learning_rate": rate, "epochs": epochs, "step": step, "steps": 10 * epochs, "loss": rate, "accuracy": score}
+        for rate, epochs, step, score in [(0.1, 1, 10, 0.5), (0.1, 3, 20, 0.9), (0.1, 3, 30, 0.8), (0.1, 5, 50, 0.7)]
+    ]
+    write_lines(run, [{**line, "kind": "dev", "seconds": 1.0} for line in lines])
+    (run / "labels.json").write_text("[]")
+    (run / "recipe.yaml").write_text("name: some-recipe\n")
+    (run / "model.safetensors").write_bytes(b"")
+    scores = {"dev": {"accuracy": 0.9}, "test": {"accuracy": 0.6}}
+    results = {"learning_rate": 0.1, "metric": "accuracy", "recipe": "some-recipe", "scores": scores, "parameters": 7}
+    (run / "results.json").write_text(json.dumps(results))
+    (entry,) = list_runs(run)
+    assert (entry.state, entry.step, entry.steps, entry.score) == ("finished", 30, 30, 0.6)
+
+
 def test_an_unfinished_fine_tuning_has_the_name_that_the_user_gives_it(tmp_path, monkeypatch):
     (tmp_path / "runs" / ".task.unfinished").mkdir(parents=True)
     (tmp_path / "runs" / ".task.unfinished" / "recipe.yaml").write_text("name: some-recipe\n")
