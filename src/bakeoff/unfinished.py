@@ -68,6 +68,12 @@ def search_of(run: Path) -> Path | None:
     return search if search is not None and (search / SEARCH).is_file() else None
 
 
+def was_dropped(run: Path) -> bool:
+    """Whether an unfinished run is a trial of a search that has ended, and so will not be gone on with."""
+    search = search_of(run)
+    return search is not None and (search / "results.json").is_file()
+
+
 def no_such_run(path: Path) -> UserError:
     """The error about a run that is not there; or that was begun there and has not got its name yet."""
     if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors

@@ -39,10 +39,5 @@ def watch(
     for line in table(ended):
         show(line)
     if len(ended) == 1 and ended[0].state == "stopped":
-        of_search = search_of(run) is not None
-        goes_on = (
-            "the command of its search goes on with it"
-            if of_search
-            else "the command that began it goes on with --resume"
-        )
-        raise UserError(f"{run}: stopped without an end; {goes_on}")
+        command = "that began it goes on with --resume" if search_of(run) is None else "of its search goes on with it"
+        raise UserError(f"{run}: stopped without an end; the command {command}")

@@ -12,7 +12,7 @@ from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
-from bakeoff.unfinished import ASKED, finished_folder, search_of, unfinished_folder
+from bakeoff.unfinished import ASKED, TRIALS, finished_folder, unfinished_folder, was_dropped
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
@@ -103,8 +103,7 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
 def _going_on(folder: Path) -> RunState:
     if is_held(folder):
         return "training"
-    search = search_of(folder)
-    return "dropped" if search is not None and (search / "results.json").is_file() else "stopped"
+    return "dropped" if was_dropped(folder) else "stopped"
 
 
 def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
@@ -191,7 +190,7 @@ def planned_steps(line: dict[str, Any]) -> int | None:
 
 
 def _search(folder: Path, names: set[str]) -> dict[str, Any]:
-    trials = [each for each in (folder / "trials").iterdir() if each.is_dir()] if "trials" in names else []
+    trials = [each for each in (folder / TRIALS).iterdir() if each.is_dir()] if TRIALS in names else []
     facts: dict[str, Any] = {"trials": len(trials)}
     if "results.json" in names:
         if "recipe.yaml" not in names:

@@ -27,7 +27,7 @@ from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summ
 from bakeoff.tensors import rows_of, save_tensors
 from bakeoff.tokenizer.identity import same_ids
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.unfinished import SEARCH, no_such_run, search_of
+from bakeoff.unfinished import SEARCH, no_such_run, search_of, was_dropped
 from bakeoff.yaml_files import read_yaml
 
 """The file that marks a directory as a search; the recipe.yaml beside it is the search's result."""
@@ -159,9 +159,9 @@ class Run:
         That of a search goes on with its trials; those that it has dropped at its end are of no further use.
         """
         if (search := search_of(self.home)) is not None:
-            over = (search / "results.json").is_file()
-            goes_on = "has dropped it, and kept no weights of it" if over else "goes on with it, by the same command"
-            return f"its search, {search}, {goes_on}"
+            dropped = was_dropped(self.home)
+            does = "has dropped it, and kept no weights of it" if dropped else "goes on with it, by the same command"
+            return f"its search, {search}, {does}"
         command = f"bakeoff pretrain --out {shlex.quote(str(self.home))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 

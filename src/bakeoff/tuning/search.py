@@ -29,7 +29,7 @@ from bakeoff.tuning.halving import chosen, going_on, later_parts
 from bakeoff.tuning.outputs import budget_change, recipe_for_budget, write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
-from bakeoff.unfinished import ELSEWHERE, SEARCH, taken
+from bakeoff.unfinished import ELSEWHERE, SEARCH, TRIALS, taken
 
 
 class RecipeSearch:
@@ -118,7 +118,7 @@ class RecipeSearch:
             self.journal = SearchJournal(settings=settings, trials=planned, threads=threads)
         self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
-        own_folder(self.out / "trials", self.out)
+        own_folder(self.out / TRIALS, self.out)
         self.out.mkdir(parents=True, exist_ok=True)
         try:
             with held(self.out):
@@ -198,7 +198,7 @@ class RecipeSearch:
         return f"{name}-seed-{seed}" if len(self.seeds) > 1 else name
 
     def _directory(self, number: int, seed: int) -> Path:
-        return self.out / "trials" / self._name(number, seed)
+        return self.out / TRIALS / self._name(number, seed)
 
     def next(self) -> tuple[tuple[int, int], Job] | None:
         """See `bakeoff.jobs.runner.Queue`; a job's key is the number of the trial, and the seed."""
@@ -286,13 +286,13 @@ class RecipeSearch:
 
     def _has_trials(self) -> bool:
         """Whether a trial has been trained here, by this call or an earlier one."""
-        folder = self.out / "trials"
+        folder = self.out / TRIALS
         begun = folder.is_dir() and any((trial / "recipe.yaml").is_file() for trial in folder.iterdir())
         return begun or any(trial.begun for trial in self.journal.trials)
 
     def _remove(self, made: bool) -> None:
         """Remove the files of a search without trials; the directory too, if this call made it."""
-        remove(self.out / "trials", self.out)
+        remove(self.out / TRIALS, self.out)
         for name in (SEARCH, "bakeoff.sha256"):
             (self.out / name).unlink(missing_ok=True)
         if made and self.out.is_dir():
