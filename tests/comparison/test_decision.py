@@ -199,3 +199,15 @@ def test_names_in_the_section_are_text():
 @pytest.mark.parametrize(("seconds", "shown"), [(0.00012345, "0.123 ms"), (0.0123, "12.3 ms"), (1.5, "1,500 ms")])
 def test_latencies_have_three_digits(seconds, shown):
     assert milliseconds(seconds) == shown
+
+
+def test_memory_is_what_the_middle_one_of_the_trainings_took():
+    """The first of a process loads what the others have, and what the process had before is no recipe's."""
+    (entry,) = make_results(names=["bert-mini"], tasks=("T",)).recipes
+    assert entry.memory == 900 * 2**20  # of an older version, which knew the whole process alone
+    taken = zip(entry.runs, (70, 30, 31), strict=True)
+    runs = [run.model_copy(update={"training_memory_bytes": each}) for run, each in taken]
+    known = entry.model_copy(update={"runs": runs})
+    assert (known.memory, known.model_copy(update={"runs": runs[:2]}).memory) == (31, 50)
+    unknown = [run.model_copy(update={"peak_memory_bytes": None}) for run in entry.runs]
+    assert entry.model_copy(update={"runs": unknown}).memory is None

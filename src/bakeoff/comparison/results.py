@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -133,15 +134,15 @@ class RecipeEntry(Config):
         return values if start is None else {**values, "starts": {run["seed"]: start for run in values["runs"]}}
 
     @property
-    def peak_memory(self) -> int | None:
-        """Bytes of memory that its pre-trainings took at most; None: not measured.
+    def memory(self) -> int | None:
+        """Bytes of memory that a pre-training of it takes, the median of its seeds; None: not measured.
 
         What the process had before is no recipe's: libraries, and what earlier trainings have left. In results of older
-        versions it is counted.
+        versions it is counted. The first training of a process takes more, for what is loaded once.
         """
         taken = [run.training_memory_bytes for run in self.runs if run.training_memory_bytes is not None]
         whole = [run.peak_memory_bytes for run in self.runs if run.peak_memory_bytes is not None]
-        return max(taken or whole, default=None)
+        return round(median(taken or whole)) if taken or whole else None
 
     @property
     def checkpoint(self) -> StartFacts | None:

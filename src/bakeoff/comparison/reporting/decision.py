@@ -136,7 +136,7 @@ def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
     known = {
         "latency": None if latency is None else latency.seconds,
         "parameters": entry.parameters if latency is None else latency.parameters,
-        "memory": entry.peak_memory,
+        "memory": entry.memory,
         "training": fmean(run.seconds for run in entry.runs) if entry.runs else None,
     }
     return {name: float(value) for name, value in known.items() if value is not None}

@@ -200,7 +200,7 @@ def _cost(results: Results, entry: RecipeEntry, own: bool) -> str:
         f"{entry.steps:,}",
         quantity(mean("tokens")),
         quantity(mean("tokens_per_second")),
-        memory(entry.peak_memory),
+        memory(entry.memory),
         duration(mean("seconds")),
         f"{100 * spending(results, entry).fair:.0f} %",
         quantity(mean("flops")),
