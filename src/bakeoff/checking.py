@@ -22,7 +22,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.trainer.checkpoint import read_state
 from bakeoff.tuning.results import RECIPE, RESULTS, SearchJournal
-from bakeoff.unfinished import ASKED, SEARCH, no_such_run, unfinished_folder
+from bakeoff.unfinished import SEARCH, no_such_run
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
@@ -98,9 +98,7 @@ def _remarks(path: Path) -> list[str]:
 def _kind(path: Path) -> Kind:
     """The kind of a directory, recognised by its files."""
     if not path.is_dir():
-        if (unfinished_folder(path) / ASKED).is_file():
-            raise no_such_run(path)
-        raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run, a comparison or a search")
+        raise no_such_run(path, "no such directory; give a corpus, a run, a fine-tuned run, a comparison or a search")
     names = {each.name for each in path.iterdir()} | {*checksums.absent(path)}
     if MANIFEST in names:
         return "corpus"

@@ -58,7 +58,7 @@ def finished_folder(folder: Path) -> Path:
 
 
 SEARCH, TRIALS = "search.json", "trials"
-"""The file that a search is known by, and the folder of its trials in it."""
+"""The file that marks a directory as a search, whose result is the recipe.yaml beside it; the folder of its trials."""
 
 
 def search_of(run: Path) -> Path | None:
@@ -74,11 +74,11 @@ def was_dropped(run: Path) -> bool:
     return search is not None and (search / "results.json").is_file()
 
 
-def no_such_run(path: Path) -> UserError:
-    """The error about a run that is not there; or that was begun there and has not got its name yet."""
+def no_such_run(path: Path, what: str = f"no such run; {WHERE_RUNS_ARE}") -> UserError:
+    """The error about a run that is not there, in the words of `what`; or that was begun and has no name yet."""
     if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors
         return UserError(f"{path}: this run has not finished; its command goes on with --resume")
-    return UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
+    return UserError(f"{path}: {what}")
 
 
 @contextmanager

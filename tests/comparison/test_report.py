@@ -151,6 +151,17 @@ def test_winner_on_one_task_only():
     assert found.headline.startswith(told)
 
 
+def test_beside_a_winner_the_leaders_of_each_other_task_are_what_they_are_shown_to_be():
+    results = make_results(tasks=("SST-2", "TREC", "CoLA"))
+    changed = [results.analyses[0]]
+    for analysis, verdict in zip(results.analyses[1:], ("equivalent", "undecided"), strict=True):
+        word = {"verdict": verdict, "real": False, "margin": 0.5}
+        changed.append(analysis.model_copy(update={"pairs": [pair.model_copy(update=word) for pair in analysis.pairs]}))
+    told = "best on SST-2; on TREC the leaders are equivalent, on CoLA they cannot be told apart."
+    headline = findings(results.model_copy(update={"analyses": changed})).headline
+    assert headline.startswith(f"conv-light-encoder-tiny is {told}")
+
+
 @pytest.mark.parametrize(
     ("verdicts", "told"),
     [

@@ -267,7 +267,7 @@ def test_requests_whose_time_is_over_take_up_no_room():
 
 
 def with_queue(items, work, together):
-    """The futures of jobs with these items, of one key, that wait together for a model that is busy until then."""
+    """A worker that is busy until the event, the event, and jobs with these items, of one key, that wait meanwhile."""
     worker, gate = Worker("one", queue=9, streams=1, together=together), threading.Event()
     worker.submit(Job("busy", ["first"], lambda those: gate.wait(20) and those, 20))
     wait_until(lambda: not worker.waiting)

@@ -19,7 +19,7 @@ Kind = Literal["pre-training", "fine-tuning", "search"]
 RunState = Literal["training", "finished", "cut short", "stopped early", "saved", "stopped", "dropped", "damaged"]
 
 ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved", "dropped")
-"""States of pre-trained runs with final weights."""
+"""States in which a pre-trained run stays as it is."""
 
 _ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", ASKED)
 """Files whose times of modification give a run's age."""

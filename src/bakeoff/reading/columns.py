@@ -75,11 +75,9 @@ class ColumnReader(TableReader):
                 for pieces in _pieces(columns):
                     for cells in zip(*(_as_bytes(piece).to_pylist() for piece in pieces), strict=True):
                         row += 1
-                        both = zip(fields, cells, strict=True)
-                        yield (
-                            row,
-                            [field.value(self._decoded(cell, field, row), self.path, row) for field, cell in both],
-                        )
+                        values = [self._decoded(*each, row) for each in zip(cells, fields, strict=True)]
+                        both = zip(fields, values, strict=True)
+                        yield row, [field.value(value, self.path, row) for field, value in both]
 
     @contextmanager
     def _opened(self) -> Iterator[io.BufferedReader]:

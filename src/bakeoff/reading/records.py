@@ -92,11 +92,8 @@ class RecordReader(TableReader):
         if self._kind == ".jsonl":
             known = False  # whether a record before had all fields, which are misspelt otherwise
             for number, record in self._objects(skip):
-                lacking = next(
-                    (name for name in names if name not in record and name.split(".")[0] not in record), None
-                )
-                if lacking is not None and known and self._style.on_broken is not None:
-                    self._style.on_broken(number, f"has no field '{lacking}'")
+                if known and self._style.on_broken is not None and (name := _lacking(record, names)) is not None:
+                    self._style.on_broken(number, f"has no field '{name}'")
                     continue
                 where = f"{self.path}:{number}"
                 yield number, [_value(record, name, where, advice) for name in names]
@@ -193,6 +190,11 @@ class RecordReader(TableReader):
                     continue
                 raise UserError(f"{where}: not a JSON object; {_OBJECTS}")
             yield line.number, record
+
+
+def _lacking(record: dict[str, Any], names: Sequence[str]) -> str | None:
+    """The first of the names for which an object has no field, see `_value`; None: it has all."""
+    return next((name for name in names if name not in record and name.split(".")[0] not in record), None)
 
 
 def _value(record: dict[str, Any], name: str, where: str, advice: str) -> Any:

@@ -30,7 +30,6 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.unfinished import SEARCH, no_such_run, search_of, was_dropped
 from bakeoff.yaml_files import read_yaml
 
-"""The file that marks a directory as a search; the recipe.yaml beside it is the search's result."""
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that are final when a run finishes."""
 _FIRST = ("tokenizer.json", "environment.json", "recipe.yaml")

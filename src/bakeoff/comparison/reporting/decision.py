@@ -154,11 +154,16 @@ def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice
 
     Of costs that are equal but for the noise of measuring them, the better one.
     """
-    level = [each for each in those if each.is_recipe and each.level and cost in each.costs]
+    level = _level_at(those, cost)
     most = (1 + _noise(cost)) * min((each.costs[cost] for each in level), default=0.0)
     return max(
         (each for each in level if each.costs[cost] <= most), key=lambda each: measure.gain(each.score), default=None
     )
+
+
+def _level_at(those: Sequence[Choice], cost: str) -> list[Choice]:
+    """The recipes that are as good as the best and whose cost is known."""
+    return [each for each in those if each.is_recipe and each.level and cost in each.costs]
 
 
 def _noise(cost: str) -> float:
@@ -181,8 +186,8 @@ def decisions(results: Results) -> Iterator[str]:
         texts = "a text" if results.latency.batch == 1 else f"for {counted(results.latency.batch, 'text')}"
         spent = f"{cost.shown(chosen.costs[cost.name])} {texts}"
         if chosen is best:
-            quicker = any(each.level and each.costs[cost.name] < best.costs[cost.name] for each in recipes)  # by noise
-            if sum(each.level is True for each in recipes) > 1 and not quicker:
+            level = [each.costs[cost.name] for each in _level_at(recipes, cost.name)]
+            if len(level) > 1 and best.costs[cost.name] <= min(level):  # and not by the noise alone
                 others = as_good(measure, analysis, "it")
                 yield f"{start} has the {measure.extreme} mean and is, of those that {others}, {cost.least}: {spent}."
             continue

@@ -131,10 +131,10 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
         parts = [f"{quoted(best)} is best on {quoted(task)}" for task, best in won.items()]
         undecided = [task for task in standings if task not in won]
         if undecided:
-            parts.append(f"on {quoted_list(undecided)} {_not_apart(standings[task] for task in undecided)}")
+            parts.append(_leaders({task: standings[task] for task in undecided}, f"on {quoted_list(undecided)}"))
         return f"{'; '.join(parts)}."
     if not everywhere:
-        return f"No winner: {_leaders(standings)}."
+        return f"No winner: {_leaders(standings, 'on each task,')}."
     measures = {each.task: ShownMetric.of(results, each.task) for each in compared}
     first = set.intersection(*({*leading(measures[each.task], each)} for each in compared))
     among = [pair for each in compared for pair in each.pairs if {pair.first, pair.second} <= first]
@@ -154,7 +154,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     if len(first) > 1:
         names = [entry.label for entry in results.recipes if entry.label in first]
         return f"No single winner: {quoted_list(names)} lead, and {noise}."
-    return f"No single winner: {_leaders(standings)}."
+    return f"No single winner: {_leaders(standings, 'on each task,')}."
 
 
 def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standing: Standing) -> str:
@@ -188,12 +188,12 @@ def _not_apart(standings: Iterable[Standing]) -> str:
     return "the leaders cannot be told apart" if apart else f"the leaders are {listed(words, 'or')}"
 
 
-def _leaders(standings: dict[str, Standing]) -> str:
-    """What the leaders of each task are, where no recipe leads on any."""
+def _leaders(standings: dict[str, Standing], where: str) -> str:
+    """What the leaders of tasks are on which no recipe leads; `where` names all of these tasks."""
     apart = [task for task, standing in standings.items() if standing.peers]
     level = [task for task in standings if task not in apart]
     if not apart or not level:
-        return f"on each task, {_not_apart(standings.values())}"
+        return f"{where} {_not_apart(standings.values())}"
     of_level = _not_apart(standings[task] for task in level)
     return f"on {quoted_list(level)} {of_level}, on {quoted_list(apart)} they cannot be told apart"
 
