@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from bakeoff.checksums import Damaged
 from bakeoff.durable import sync
 from bakeoff.errors import UserError
-from bakeoff.stored_tensors import RESTORE, StoredTensors
+from bakeoff.stored_tensors import StoredTensors
+from bakeoff.tensor_headers import RESTORE
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:

@@ -25,6 +25,10 @@ from bakeoff.overview.text_chart import text_chart
 from bakeoff.overview.watch import watch
 
 
+EMPTY = (2).to_bytes(8, "little") + b"{}"
+"""A file of no tensors."""
+
+
 def line(step, kind="train", loss=None, **more):
     loss = 8.0 / (1 + step / 10) if loss is None else loss
     own = {"kind": kind, "step": step, "tokens": 100 * step, "flops": 7 * step, "seconds": step / 10, "loss": loss}
@@ -46,7 +50,7 @@ def unfinished(folder, lines=(), steps=100):
 
 
 def finish(folder, loss=2.5, steps=100, planned=100):
-    (folder / "model.safetensors").write_bytes(b"")
+    (folder / "model.safetensors").write_bytes(EMPTY)
     summary = {"steps": steps, "planned_steps": planned, "tokens": 100 * steps, "parameters": 1234}
     (folder / "summary.json").write_text(json.dumps(summary | {"validation": {"loss": loss}}))
 
@@ -86,6 +90,18 @@ def test_a_run_is_one_line_whatever_its_name(tmp_path):
     assert table([entry])[1].startswith(rf"{tmp_path}/a\nb\tc ")
     with pytest.raises(UserError, match="folders are wanted, not None"):
         bakeoff.list_runs(None)
+
+
+def test_a_run_whose_weights_or_recipe_are_not_whole_is_damaged(folder):
+    for name, kept in (("model.safetensors", EMPTY[:-1]), ("recipe.yaml", b"name: [")):
+        run = folder / name
+        finish(unfinished(run))
+        checksums.record(run, ["recipe.yaml", "model.safetensors"])
+        assert [entry.state for entry in list_runs(run)] == ["finished"]
+        (run / name).write_bytes(kept)
+        (entry,) = list_runs(run)
+        assert entry.state == "damaged"
+        assert str(run / name) in entry.problem
 
 
 def test_an_order_puts_what_has_no_figure_last(folder):
@@ -143,7 +159,7 @@ def test_a_fine_tuned_run_shows_the_training_that_dev_chose(tmp_path):
     write_lines(run, [{**line, "kind": "dev", "seconds": 1.0} for line in lines])
     (run / "labels.json").write_text("[]")
     (run / "recipe.yaml").write_text("name: some-recipe\n")
-    (run / "model.safetensors").write_bytes(b"")
+    (run / "model.safetensors").write_bytes(EMPTY)
     scores = {"dev": {"accuracy": 0.9}, "test": {"accuracy": 0.6}}
     results = {"learning_rate": 0.1, "metric": "accuracy", "recipe": "some-recipe", "scores": scores, "parameters": 7}
     (run / "results.json").write_text(json.dumps(results))
@@ -309,6 +325,17 @@ def test_watching_a_folder_follows_all_that_train(tmp_path, capsys):
     ended = watch(tmp_path, sleep=end)
     assert [entry.state for entry in ended] == ["finished", "finished"]
     assert f"{tmp_path / 'a'}: finished" in capsys.readouterr().err
+
+
+def test_watching_several_ends_with_a_status_that_says_whether_some_have_stopped(tmp_path, capsys):
+    finish(unfinished(tmp_path / "a"))
+    assert command(["watch", str(tmp_path), "--every", "0.1"]) == 0
+    for name in ("b", "c"):
+        unfinished(tmp_path / name, [line(10)])
+    assert command(["watch", str(tmp_path), "--every", "0.1"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    expected = f"{tmp_path}: 2 of 3 trainings stopped without an end, the first {tmp_path / 'b'}; "
+    assert expected in said
 
 
 def test_a_real_training_is_listed_as_what_it_is(corpus, tmp_path):

@@ -44,15 +44,15 @@ def test_no_output_stands_for_a_tag_that_train_lacks(tagger):
 def test_another_file_with_such_a_tag_is_scored_and_says_so(tagger, tmp_path):
     known = list(TAGS.items())
     alone = evaluate(tagger.path, data=write_tagged(tmp_path / "known.conll", known), device="cpu")
-    other = write_tagged(tmp_path / "other.conll", [*known, ("apple", "X"), ("apple", "X"), ("apple", "Y")])
+    other = write_tagged(tmp_path / "other.conll", [*known, ("apple", "X"), ("apple", "X"), ("apple", "Y,Z")])
     found = evaluate(tagger.path, data=other, device="cpu")
     assert found["scores"]["accuracy"] == pytest.approx(len(known) / (len(known) + 3))
     assert found["loss"] == pytest.approx(alone["loss"], abs=1e-6)  # that of the words whose tags are known
     assert math.isfinite(found["loss"])
-    assert list(found["labels"])[-2:] == ["X", "Y"]
+    assert list(found["labels"])[-2:] == ["X", "Y,Z"]
     assert (found["labels"]["X"]["count"], found["labels"]["X"]["f1"]) == (2, 0)
     expected = "other.conll has labels that do not occur in what the run has learnt, and where one stands every answer"
-    assert [note for note in found["notes"] if note.startswith(expected)] == [f"{expected} is wrong: X (2), Y (1)"]
+    assert [note for note in found["notes"] if note.startswith(expected)] == [f'{expected} is wrong: X (2), "Y,Z" (1)']
     assert "notes" not in alone
     (record,) = predict(tagger.path, ["apple"], device="cpu")
     assert record["tags"] == [TAGS["apple"]]

@@ -336,7 +336,11 @@ def test_a_seed_of_its_own_gives_a_prompt_what_it_gets_alone(name, loaded, corpu
         assert text == (written[-1] if isinstance(seed, tuple) else written)
     assert together[0] == together[2] != together[4]
     assert run.generate("stone", seeds=[8], tokens=12) == together[1]
-    for wrong in ([1], [1] * 6, ["a"] * 5, [True] * 5, [(1, 2, 3)] * 5, [1.5] * 5, 7):
+    pairs = [each if isinstance(each, tuple) else (each, 0) for each in seeds]
+    assert run.generate(prompts, seeds=np.array(pairs), tokens=12) == together
+    assert run.generate("stone", seeds=np.array([8]), tokens=12) == together[1]
+    assert run.generate("stone", seeds=[np.int32(8)], tokens=12) == together[1]
+    for wrong in ([1], [1] * 6, ["a"] * 5, [True] * 5, [(1, 2, 3)] * 5, [1.5] * 5, np.ones(5), np.array(3), 7):
         with pytest.raises(UserError, match=r"seeds: give each of the 5 prompts a whole number"):
             run.generate(prompts, seeds=wrong)
 

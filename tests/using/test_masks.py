@@ -4,7 +4,10 @@ import pytest
 from tests.untrained_runs import untrained
 
 import bakeoff
+from bakeoff.cli import run as command
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +68,16 @@ def test_forwards_one_mask_ends_the_text(corpus, tmp_path):
             run.fill(["[MASK]", text])
     both = bakeoff.load(untrained("gpt-bert-tiny", corpus, tmp_path / "both"), device="cpu")
     assert len(both.fill("The [MASK] finds")) == 1
+
+
+@pytest.mark.parametrize("kind", ["character", "byte_bpe", "unigram"])
+def test_a_token_that_is_white_space_is_named(kind, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("A river is old. " * 60 + "\n\n" + "Some stones are new. " * 60)
+    corpus = prepare([tmp_path / "text.txt"], tmp_path / "corpus", tokenizer=TokenizerConfig(kind=kind, size=280), workers=0)
+    run = bakeoff.load(untrained("bert-tiny", corpus, tmp_path / "run"), "cpu")
+    (found,) = run.fill("A [MASK]", k=300)
+    assert [each.token for each in found if not each.token] == []
+    assert (" " in [each.token for each in found]) is (kind != "unigram" or corpus.tokenizer.id_of("▁") is not None)
+    assert command(["fill", str(tmp_path / "run"), "A [MASK]", "-k", "300"]) == 0
+    shown = capsys.readouterr().out.rstrip("\n").split("\t")[:-1]
+    assert [each for each in shown if not each.strip() or each.startswith(" ")] == []

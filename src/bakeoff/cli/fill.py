@@ -85,4 +85,9 @@ def _record(text: str, filled: "Filled") -> dict[str, Any]:
 
 def _lines(text: str, filled: "Filled") -> list[str]:
     shown = on_one_line(text, tabs=True)
-    return ["\t".join([*(f"{each.token} {each.probability:.4f}" for each in mask), shown]) for mask in filled]
+    return ["\t".join([*(f"{_seen(each.token)} {each.probability:.4f}" for each in mask), shown]) for mask in filled]
+
+
+def _seen(token: str) -> str:
+    """A token as people see it: white space, which is a token of bytes and of characters, in quotation marks."""
+    return token if token.strip() else repr(token)

@@ -10,6 +10,7 @@ from bakeoff.cli.shared.completing import complete_run
 from bakeoff.cli.shared.decorators import taking
 from bakeoff.cli.shared.makers import options_from
 from bakeoff.display.terminal import show
+from bakeoff.display.wording import counted
 from bakeoff.errors import Interrupted, UserError
 
 
@@ -38,6 +39,12 @@ def watch(
         raise Interrupted("stopped watching; the training goes on", signal.SIGINT) from None
     for line in table(ended):
         show(line)
-    if len(ended) == 1 and ended[0].state == "stopped":
+    stopped = [entry for entry in ended if entry.state == "stopped"]
+    if stopped and ended == stopped[:1]:
         command = "that began it goes on with --resume" if search_of(run) is None else "of its search goes on with it"
         raise UserError(f"{run}: stopped without an end; the command {command}")
+    if stopped:
+        raise UserError(
+            f"{run}: {len(stopped)} of {counted(len(ended), 'training')} stopped without an end, the first "
+            f"{stopped[0].path}; the command that began them goes on with them"
+        )

@@ -23,8 +23,9 @@ class PromptSeed(NamedTuple):
     """The number of the prompt under the seed, from 0 on."""
 
 
-Seeds = Sequence[int | tuple[int, int]]
-"""One seed for each prompt, which stands for (seed, 0), or a pair of a seed and the prompt's number under the seed."""
+Seeds = Sequence[int | tuple[int, int]] | np.ndarray
+"""One seed for each prompt, which stands for (seed, 0), or a pair of a seed and the prompt's number under the seed; an
+array has (N,) seeds or (N, 2) pairs."""
 
 
 def drawn_by(seeds: Seeds, count: int) -> list[PromptSeed]:
@@ -33,15 +34,16 @@ def drawn_by(seeds: Seeds, count: int) -> list[PromptSeed]:
     Raises:
         UserError: there is not one seed for each prompt, or a seed or number is no whole number.
     """
+    seeds = np.atleast_1d(seeds).tolist() if isinstance(seeds, np.ndarray) else seeds
     given = list(seeds) if isinstance(seeds, Sequence) else []
-    pairs = [each if isinstance(each, tuple) else (each, 0) for each in given]
+    pairs = [tuple(each) if isinstance(each, tuple | list) else (each, 0) for each in given]
     if len(pairs) != count or not all(len(pair) == 2 and all(map(_is_whole, pair)) for pair in pairs):
         raise UserError(f"generate: seeds: give each of the {count} prompts a whole number, or (seed, number)")
-    return [PromptSeed(*pair) for pair in pairs]
+    return [PromptSeed(*map(int, pair)) for pair in pairs]
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def filtered(

@@ -12,6 +12,7 @@ from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.tensor_headers import headers
 from bakeoff.unfinished import ASKED, TRIALS, finished_folder, unfinished_folder, was_dropped
 from bakeoff.yaml_files import MOST_BYTES
 
@@ -109,12 +110,12 @@ def _going_on(folder: Path) -> RunState:
 def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
     if "recipe.yaml" not in names:
         raise UserError(f"{folder / 'recipe.yaml'}: missing")
+    checksums.verify(folder / "recipe.yaml")
     environment = read_json(folder / "environment.json")
     facts: dict[str, Any] = {"recipe": environment["recipe"]["name"], "steps": environment.get("steps")}
     if "summary.json" in names:
         summary = read_json(folder / "summary.json")
-        if "model.safetensors" not in names:
-            raise UserError(f"{folder / 'model.safetensors'}: missing")
+        _require_weights(folder, names)
         planned = summary.get("planned_steps") or summary["steps"]
         return facts | {
             "state": _ended(summary, planned),
@@ -135,6 +136,13 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
     }
 
 
+def _require_weights(folder: Path, names: set[str]) -> None:
+    """Refuse weights that are absent or were cut; reading all of them would take too long for a list."""
+    if "model.safetensors" not in names:
+        raise UserError(f"{folder / 'model.safetensors'}: missing")
+    headers(folder / "model.safetensors")
+
+
 def _held_out(validation: dict[str, Any] | None) -> dict[str, Any]:
     """The held-out loss of a validation, and whether it is a bound."""
     return {} if validation is None else {"loss": validation["loss"], "loss_at_most": bool(validation.get("at_most"))}
@@ -152,8 +160,7 @@ def _ended(summary: dict[str, Any], planned: int) -> RunState:
 def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
     lines = read_lines(folder / "metrics.jsonl")
     if "results.json" in names:
-        if "model.safetensors" not in names:
-            raise UserError(f"{folder / 'model.safetensors'}: missing")
+        _require_weights(folder, names)
         results = read_json(folder / "results.json")
         rate, metric = results["learning_rate"], results["metric"]
         kept = [line for line in lines if line["learning_rate"] == rate] or lines

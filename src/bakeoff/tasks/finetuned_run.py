@@ -156,7 +156,7 @@ class FinetunedRun:
         examples, left_out = read_examples(config or self.task, path)
         notes = left_out
         if unseen := require_known(self.learned, examples, path, WHAT_IT_LEARNT):
-            named = some_of([f"{label} ({count:,})" for label, count in sorted(unseen.items())])
+            named = some_of(sorted(unseen), unseen)
             where = f"{path.name} has labels that do not occur in {WHAT_IT_LEARNT}"
             notes = [*left_out, f"{where}, and where one stands every answer is wrong: {named}"]
         return examples, notes

@@ -35,6 +35,11 @@ def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             yield f"{counted(len(unseen), 'label')} of {name} missing in train: {some_of(unseen)}"
 
 
-def some_of(names: Sequence[str]) -> str:
-    """The first names of labels, and the number of the others."""
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+def some_of(names: Sequence[str], counts: Mapping[str, int] | None = None) -> str:
+    """The first names of labels, in quotation marks where they have a comma, with their counts if these are given, and
+    the number of the others.
+    """
+    shown = [f'"{name}"' if "," in name else name for name in names[:_NAMED]]
+    if counts is not None:
+        shown = [f"{label} ({counts[name]:,})" for label, name in zip(shown, names, strict=False)]
+    return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -36,7 +36,7 @@ class TokenCandidate(NamedTuple):
     """A candidate for a mask."""
 
     token: str
-    """The text of the token alone, without white space around it."""
+    """The text of the token alone, without white space around it; of a token that is white space, that."""
     id: int
     """The id of the token."""
     probability: float
@@ -150,8 +150,12 @@ class Filler:
             best, tokens = scores.topk(min(k, self._tokenizer.size - len(self._shown_not)), dim=-1)
             for ids, probabilities in zip(tokens.tolist(), best.exp().tolist(), strict=True):
                 named = zip(ids, probabilities, strict=True)
-                candidates.append([TokenCandidate(self._tokenizer.decode([i]).strip(), i, share) for i, share in named])
+                candidates.append([TokenCandidate(self._alone(i), i, share) for i, share in named])
         return candidates
+
+    def _alone(self, token: int) -> str:
+        text = self._tokenizer.decode([token])
+        return text.strip() or text or " "  # a word's beginning alone is read as nothing
 
     def _row(self, number: int, text: str) -> _Row:
         parts = masked_parts(text, self._tokenizer)
