@@ -5,6 +5,7 @@ import os
 from itertools import count
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bakeoff.conformance.corpora import corpus, parallel_corpus, text_folder
 from bakeoff.conformance.narrow import SMALL, without_dropout
@@ -13,6 +14,9 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 
 __all__ = ["SMALL", "corpus", "digit_pairs", "parallel_corpus", "sentences", "text_folder", "without_dropout"]
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")  # a machine that is busy with other work is no fault
 
 
 def pytest_addoption(parser):

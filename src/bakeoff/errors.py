@@ -24,10 +24,10 @@ class LostProcess(UserError):
     """Another process of the same training has ended without a word: it was killed, or its machine failed."""
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str:
-    """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``."""
+def nearest(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
+    """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``; see `similar`."""
     candidates = sorted(candidates)
-    return similar(name, candidates) or (f"; choose from {', '.join(candidates)}" if candidates else "")
+    return similar(name, candidates, cutoff) or (f"; choose from {', '.join(candidates)}" if candidates else "")
 
 
 def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:

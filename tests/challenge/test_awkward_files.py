@@ -11,6 +11,7 @@ import pytest
 from bakeoff.challenge import asking, entry, multilingual
 from bakeoff.challenge.asking import ask
 from bakeoff.challenge.entry import babylm
+from bakeoff.challenge.evaluation import missing_of, multilingual_parts
 from bakeoff.challenge.folder import EntryFolder
 from bakeoff.challenge.labelled import TASKS, check_labels
 from bakeoff.challenge.reading_times import read_times
@@ -169,6 +170,34 @@ def test_solutions_that_are_null_are_none(tmp_path):
     write(tmp_path, "test.jsonl", [row])
     (choice,) = read_choices(suite, tmp_path)
     assert (choice.answers, choice.right) == (("b", "3"), 1)
+
+
+def test_tables_of_other_tools_are_read_as_they_are(tmp_path):
+    """A .csv whose rows have fewer answers than others, numbers as names of parts, and what a library says of data."""
+    (tmp_path / "piqa").mkdir()
+    (tmp_path / "piqa" / "x.csv").write_text("prompt,solution0,solution1,solution2,label\nWhy?,a,b,,1\nHow?,c,d,e,2\n")
+    (tmp_path / "piqa" / "dataset_info.json").write_text('{"features": 1}\n')
+    (piqa,) = (each for each in multilingual.SUITES["eng"] if each.key == "global_piqa_parallel_en")
+    found = read_choices(piqa, tmp_path / "piqa")
+    assert [(each.answers, each.right) for each in found] == [(("a", "b"), 1), (("c", "d", "e"), 2)]
+    (tmp_path / "piqa" / "x.csv").write_text("prompt,solution0,solution1,solution2,label\nWhy?,a,,c,1\n")
+    with pytest.raises(UserError, match="solution1 is blank"):
+        read_choices(piqa, tmp_path / "piqa")
+    (tmp_path / "comps").mkdir()
+    (xcomps,) = (each for each in multilingual.SUITES["nld"] if each.key == "xcomps_nl")
+    write(tmp_path / "comps", "a.jsonl", [{"acceptable_sent": "x", "unacceptable_sent": "y", "UID": 3}])
+    assert [each.field for each in read_choices(xcomps, tmp_path / "comps")] == ["3"]
+
+
+def test_a_file_that_is_no_table_is_named_where_none_is_read(tmp_path):
+    (piqa,) = (each for each in multilingual.SUITES["eng"] if each.key == "global_piqa_parallel_en")
+    place = tmp_path / piqa.full
+    place.mkdir(parents=True)
+    (place / "x.json").write_text('[{"prompt": "Why?"}]')
+    (place / "state.json").write_text("{}")
+    parts = multilingual_parts(tmp_path, [], [piqa], ["eng"])
+    (said,) = (each for each in missing_of(parts) if each.startswith(piqa.key))
+    assert said == f"{piqa.key}: no table in {piqa.full}; x.json has no JSON object a line"
 
 
 def test_the_organisers_files_of_text_are_read_and_those_for_evaluation_are_not(tmp_path):

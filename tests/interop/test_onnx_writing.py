@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bakeoff.generation.config import GenerationConfig
-from bakeoff.generation.generate import generate, never_written
+from bakeoff.generation.generate import decoded, generate, never_written
 from bakeoff.generation.generator import Generator
 from bakeoff.generation.prompts import encoded
 from bakeoff.interop.export import export
@@ -17,7 +17,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.registry import parse_task
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tests.conftest import shrink
 from tests.untrained_runs import untrained
 
@@ -42,14 +42,19 @@ def by_the_readme(folder, monkeypatch, capsys):
     names = ran(lines, capsys)
     end = names["config"]["end"]
     rows = [list(row) for row in zip(*names["written"], strict=True)]
-    return [row[: row.index(end)] if end in row else row for row in rows]
+    rows = [row[: row.index(end)] if end in row else row for row in rows]
+    if marks := names["config"]["marks"]:
+        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        assert names["printed"] == "".join(decoded(row, tokenizer, marks) + "\n" for row in rows)
+    return rows
 
 
 def ran(lines, capsys):
     """What lines of a README leave behind."""
     names = {}
     exec(compile(lines, "README.md", "exec"), names)
-    assert capsys.readouterr().out
+    names["printed"] = capsys.readouterr().out
+    assert names["printed"]
     return names
 
 

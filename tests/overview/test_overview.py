@@ -24,7 +24,6 @@ from bakeoff.overview.page import write_curves
 from bakeoff.overview.text_chart import text_chart
 from bakeoff.overview.watch import watch
 
-
 EMPTY = (2).to_bytes(8, "little") + b"{}"
 """A file of no tensors."""
 

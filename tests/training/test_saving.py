@@ -44,6 +44,7 @@ def test_points_are_read_as_they_are_typed():
     [
         ("1M", "give a unit and points, such as words="),
         ("word=1M", "unknown unit 'word'; did you mean 'words'"),
+        ("seconds=20", "unknown unit 'seconds'; choose from"),
         ("words=", "'' is not a positive number"),
         ("words=1M,,2M", "'' is not a positive number"),
         ("steps=1.5", "steps.0"),

@@ -73,7 +73,8 @@ def test_forwards_one_mask_ends_the_text(corpus, tmp_path):
 @pytest.mark.parametrize("kind", ["character", "byte_bpe", "unigram"])
 def test_a_token_that_is_white_space_is_named(kind, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("A river is old. " * 60 + "\n\n" + "Some stones are new. " * 60)
-    corpus = prepare([tmp_path / "text.txt"], tmp_path / "corpus", tokenizer=TokenizerConfig(kind=kind, size=280), workers=0)
+    tokenizer = TokenizerConfig(kind=kind, size=280)
+    corpus = prepare([tmp_path / "text.txt"], tmp_path / "corpus", tokenizer=tokenizer, workers=0)
     run = bakeoff.load(untrained("bert-tiny", corpus, tmp_path / "run"), "cpu")
     (found,) = run.fill("A [MASK]", k=300)
     assert [each.token for each in found if not each.token] == []

@@ -12,7 +12,7 @@ from bakeoff.challenge.folder import MAIN, EntryFolder
 from bakeoff.challenge.meco import WordSurprisals, file_of, meco_keys, read_words, surprisals_of
 from bakeoff.challenge.reading_times import FILE, ReadingScores, read_times, score_reading
 from bakeoff.challenge.rules import READINGS, Backend, checkpoint_name
-from bakeoff.challenge.suites import SUITES, Suite, files_of, read_choices
+from bakeoff.challenge.suites import SUITES, Suite, files_of, not_lines, read_choices
 from bakeoff.config import Config
 from bakeoff.digests import digest
 from bakeoff.display.wording import counted, number
@@ -96,7 +96,9 @@ def multilingual_parts(
         for suite in suites:
             place = folder / suite.full
             files = () if evaluation is None else tuple(files_of(place, tables=True))
-            parts.append(Part(model, suite.key, files, f"table in {suite.full}", suite, place))
+            others = [] if evaluation is None or files else not_lines(place)
+            why = f"; {', '.join(others)} has no JSON object a line" if others else ""
+            parts.append(Part(model, suite.key, files, f"table in {suite.full}{why}", suite, place))
         for key in meco_keys(languages):
             path = folder / file_of(key)
             there = evaluation is not None and path.is_file()

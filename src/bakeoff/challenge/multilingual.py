@@ -40,7 +40,8 @@ NOT_DONE = [
 def _pair(good: str, bad: str) -> Callable[[Mapping[str, Any], str], Choice]:
     def read(row: Mapping[str, Any], name: str) -> Choice:
         texts = text_of(row, good), text_of(row, bad)
-        return Choice(text_of(row, "UID") if "UID" in row else name, texts, (0, 0), texts)
+        part = row.get("UID")
+        return Choice(name if part is None else str(part), texts, (0, 0), texts)
 
     return read
 

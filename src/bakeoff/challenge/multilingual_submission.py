@@ -13,6 +13,7 @@ from bakeoff.challenge.meco import SECOND, meco_keys
 from bakeoff.challenge.multilingual import suites_of
 from bakeoff.challenge.rules import checkpoint_name
 from bakeoff.challenge.suites import Suite
+from bakeoff.display.wording import counted
 from bakeoff.durable import write_atomically
 
 Scored = Mapping[str, SuiteScores]
@@ -104,14 +105,14 @@ def _lacking(
             continue
         fields, items = len(main[key].fields), main[key].items
         if suite.sizes.fields not in (None, fields):
-            yield f"{key}: {fields:,} parts, officially {suite.sizes.fields:,}"
+            yield f"{key}: {counted(fields, 'part')}, officially {suite.sizes.fields:,}"
         if suite.sizes.items not in (None, items):
-            yield f"{key}: {items:,} items, officially {suite.sizes.items:,}"
+            yield f"{key}: {counted(items, 'item')}, officially {suite.sizes.items:,}"
     for task in asked.tasks:
         if task.name not in labelled:
             yield f"{task.name}: no scores, which count as 0"
         elif (rows := len(labelled[task.name].predictions)) != task.rows:
-            yield f"{task.name}: {rows:,} predictions, officially {task.rows:,}"
+            yield f"{task.name}: {counted(rows, 'prediction')}, officially {task.rows:,}"
 
 
 def _lacking_checkpoints(suites: Mapping[str, Suite], scored: Mapping[str, Scored], names: list[str]) -> Iterator[str]:
@@ -122,4 +123,4 @@ def _lacking_checkpoints(suites: Mapping[str, Suite], scored: Mapping[str, Score
     for found, keys in tasks.items():
         if found != len(names):
             shown = keys[0] + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
-            yield f"{shown}: scores of {found} checkpoints, the track has {len(names)}"
+            yield f"{shown}: scores of {counted(found, 'checkpoint')}, the track has {len(names)}"

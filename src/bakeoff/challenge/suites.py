@@ -147,12 +147,14 @@ def whole_number(row: Mapping[str, Any], key: str) -> int:
 
 
 def solutions(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts of `solution0`, `solution1` and so on; those at the end that are null are none.
+    """The texts of `solution0`, `solution1` and so on; those at the end that are null or empty are none.
 
     Raises:
         ValueError: one of them is blank, or is no text or number.
     """
-    count = next(index for index in range(len(row) + 1) if row.get(f"solution{index}") is None)
+    count = next(index for index in range(len(row) + 1) if f"solution{index}" not in row)
+    while count and row[f"solution{count - 1}"] in (None, ""):  # as a .csv has it where other rows have more
+        count -= 1
     found = {f"solution{index}": row[f"solution{index}"] for index in range(count)}
     texts = {key: str(each) if isinstance(each, int | float) else each for key, each in found.items()}
     return tuple(text_of(texts, key) for key in texts)
@@ -223,13 +225,27 @@ SUITES = (
 """The suites of choices, as babylm-org/babylm-eval has them in July 2026."""
 
 
+ABOUT_DATA = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
+"""Files that the datasets library writes beside data."""
+
+
 def files_of(folder: Path, tables: bool = False) -> list[Path]:
     """The files of a suite, in the order of their names; empty: there are none."""
     if not folder.is_dir():
         return []
     if tables:
-        return sorted(each for each in folder.rglob("*") if each.is_file() and kind_of(each) not in (None, TEXT))
+        return sorted(each for each in folder.rglob("*") if _is_table(each))
     return sorted(folder.glob("*.jsonl"))
+
+
+def _is_table(path: Path) -> bool:
+    return path.name not in ABOUT_DATA and path.is_file() and kind_of(path) not in (None, TEXT)
+
+
+def not_lines(folder: Path) -> list[str]:
+    """The names of files that might be tables and are not read: .json files that hold no object a line."""
+    found = folder.rglob("*.json") if folder.is_dir() else ()
+    return sorted(each.name for each in found if each.name not in ABOUT_DATA and not _is_table(each))
 
 
 def read_choices(suite: Suite, folder: Path) -> list[Choice]:

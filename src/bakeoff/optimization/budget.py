@@ -14,6 +14,9 @@ _SUFFIXES = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 _UNITS = "steps, tokens, words, epochs, flops, minutes and hours"
 
+UNIT_CUTOFF = 0.7
+"""How like a unit a misspelt one has to be: words are no advice for seconds."""
+
 WHOLE = ("steps", "tokens", "words")
 """Units whose amounts are whole numbers."""
 
@@ -78,7 +81,7 @@ class Budget(Config):
             raise UserError(f"{option} {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
         units = [*cls.model_fields, *cls.read_before]
         if name not in units:
-            raise UserError(f"{option} {text}: unknown unit '{name}'{nearest(name, units)}")
+            raise UserError(f"{option} {text}: unknown unit '{name}'{nearest(name, units, UNIT_CUTOFF)}")
         number = parse_amount(amount)
         if number is None:
             raise UserError(f"{option} {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")

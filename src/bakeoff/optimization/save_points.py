@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt, field_validator
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError, nearest
-from bakeoff.optimization.budget import parse_amount
+from bakeoff.optimization.budget import UNIT_CUTOFF, parse_amount
 
 MOST_POINTS = 1000
 """The most points of one unit; each is a file as large as the weights."""
@@ -89,7 +89,9 @@ class SavePoints(Config):
                     f"--save-at {text}: give a unit and points, such as words=1M..10M:1M,20M or steps=100,1000"
                 )
             if unit not in cls.model_fields:
-                raise UserError(f"--save-at {text}: unknown unit '{unit}'{nearest(unit, cls.model_fields)}")
+                raise UserError(
+                    f"--save-at {text}: unknown unit '{unit}'{nearest(unit, cls.model_fields, UNIT_CUTOFF)}"
+                )
             points.setdefault(unit, []).extend(amounts.split(","))
         return cls.parse(points, "--save-at")
 

@@ -36,9 +36,7 @@ def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def some_of(names: Sequence[str], counts: Mapping[str, int] | None = None) -> str:
-    """The first names of labels, in quotation marks where they have a comma, with their counts if these are given, and
-    the number of the others.
-    """
+    """The first names of labels, in quotation marks where they have a comma, their `counts`, and how many others."""
     shown = [f'"{name}"' if "," in name else name for name in names[:_NAMED]]
     if counts is not None:
         shown = [f"{label} ({counts[name]:,})" for label, name in zip(shown, names, strict=False)]

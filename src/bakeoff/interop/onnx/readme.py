@@ -70,6 +70,15 @@ def decode(ids):  # of targets, whose ids follow those of sources
     return target.decode([each - config["target_begins"] for each in ids])
 """
 
+OF_GAPS = """from itertools import groupby
+marks = {token: f"[{number}]" for number, token in enumerate(config["marks"], 1)}
+def decode(ids):  # the marks of gaps as their numbers
+    if marks.keys().isdisjoint(ids):
+        return tokenizer.decode(ids)
+    runs = [(marked, list(run)) for marked, run in groupby(ids, key=marks.__contains__)]
+    return " ".join(" ".join(map(marks.get, run)) if marked else tokenizer.decode(run).strip() for marked, run in runs)
+"""
+
 OF_SOURCES = """room = config["length"] - len(config["before"]) - len(config["behind"])
 texts = ["The first text.", "A second one, which is longer."]
 rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in texts]
@@ -109,7 +118,7 @@ def snippet(settings: dict[str, Any], ending: str) -> str:
         ending: the last line, which shows the outputs of a model that does not generate text.
     """
     if "decoder" in settings:
-        decoding = OF_TWO if settings["target_begins"] else ""
+        decoding = OF_TWO if settings["target_begins"] else OF_GAPS if settings["marks"] else ""
         writing = WRITING.replace("tokenizer.decode(", "decode(") if decoding else WRITING
         return OPENING.replace(SESSION, SESSIONS) + decoding + OF_SOURCES + writing
     if "end" in settings:
