@@ -173,7 +173,8 @@ def test_files_folders_globs(tmp_path):
         ("a.jsonl", b'{"a": {"text": "x"}}', r"a\.jsonl:1: no field 'text' \(fields here: a\)"),
         ("a.docx", b"x", r"a\.docx: not a text file"),
         ("a.txt", "A line.\nAnother.\n".encode("utf-16-le"), r"a\.txt:1: it holds NUL bytes.*iconv -f utf-16le"),
-        ("a.txt", "Ah\n\nAnother line.\n".encode("utf-16-be"), r"a\.txt:3: it holds NUL bytes"),
+        ("a.txt", "Ah\n\nAnother line.\n".encode("utf-16-be"), r"a\.txt:1: it holds NUL bytes.*iconv -f utf-16be"),
+        ("a.txt", b"A line.\n" * 9 + "Some other lines.\n".encode("utf-16-be"), r"a\.txt:10: it holds NUL bytes"),
         ("a.jsonl", '{"text": "a"}\n'.encode("utf-16-le"), r"a\.jsonl:1: it holds NUL bytes"),
         ("a.txt", "A line.\n".encode("utf-32"), r"a\.txt:1: it is of UTF-32; convert it: iconv -f utf-32"),
     ],
@@ -195,6 +196,37 @@ def test_damaged_compression(tmp_path):
                 read(file)
         file.write_bytes(data + data)  # compressed files may be concatenated
         assert read(file)[0] == [[" ".join(["text"] * 20_000)]]
+
+
+SCRIPTS = {
+    "Latin": "The river is old. Who finds the stones?",
+    "Cyrillic": "В лесу родилась ёлочка, в лесу она росла.",
+    "Greek": "Η θάλασσα είναι μεγάλη και βαθιά.",
+    "Arabic": "النهر قديم جدا، والحجر جديد.",
+    "Hebrew": "הנהר ישן מאוד והאבן חדשה.",
+    "Devanagari": "नदी बहुत पुरानी है और पत्थर नया है।",
+    "Gurmukhi": "ਨਦੀ ਬਹੁਤ ਪੁਰਾਣੀ ਹੈ ਅਤੇ ਪੱਥਰ ਨਵਾਂ ਹੈ।",
+    "Thai": "แม่น้ำ เก่ามาก และหินใหม่",
+    "Han": "河流非常古老，石头是新的。一条河有一块石头。",
+    "Kana": "川はとても古いです。石は新しいです。",
+    "Hangul": "강은 매우 오래되었고 돌은 새것입니다.",
+    "Georgian": "მდინარე ძალიან ძველია და ქვა ახალია.",
+    "emoji": "A stone 🪨 and a river 🏞️, and nothing else 🙂.",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("order", ["utf-16le", "utf-16be"])
+@pytest.mark.parametrize("form", ["a.txt", "a.tsv", "a.jsonl", "a.txt.gz"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_utf16_without_its_mark_is_known_in_every_script_by_its_order(tmp_path, script, order, form, count):
+    line = {"a.tsv": "text\n{}", "a.jsonl": '{{"text": "{}"}}'}.get(form, "{}").format(SCRIPTS[script])
+    content = f"{line}\n" * count
+    file = write(tmp_path / form, content.encode(order))
+    with pytest.raises(UserError, match=rf":1: it holds NUL bytes, .*iconv -f {order} -t utf-8 FILE$"):
+        read(file)
+    for other in ("utf-8", "utf-16"):  # with its mark
+        assert read(write(tmp_path / form, content.encode(other)))[0]
 
 
 def test_some_nul_bytes_are_no_sign_of_another_encoding(tmp_path):

@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import unicodedata
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,12 +43,54 @@ def wide_mark(data: bytes) -> bytes | None:
     return next((mark for mark in _WIDE if data.startswith(mark) and not data.startswith(_UTF32)), None)
 
 
-_SHORTEST, _SAMPLE = 8, 1 << 12
-"""Bytes of a line from which on, and up to which, its NUL bytes are counted."""
+_SHORTEST, SAMPLE = 8, 1 << 12
+"""Bytes from which on, and up to which, a text shows its encoding."""
+_CONTROLS = bytes(range(32))
+_MOST_CONTROLS = 0.35
+"""The largest share of bytes below 32 of a text in UTF-8: every second byte of one in UTF-16 is such in most scripts."""
+
+
+def unmarked_wide(sample: bytes) -> str | None:
+    """The mistake in a file of UTF-16 without a mark, and advice; None: it is of another encoding.
+
+    A text of UTF-16 holds NUL bytes, at least of its spaces and ends of lines, and is not plausible as UTF-8: it is not
+    valid, or holds many control bytes. As UTF-16 it has assigned characters alone, which the wrong order of bytes has
+    not.
+
+    Args:
+        sample: the file's first bytes.
+    """
+    sample = sample[: min(len(sample), SAMPLE) // 2 * 2]
+    if len(sample) < _SHORTEST or b"\0" not in sample or _is_plausible_utf8(sample):
+        return None
+    texts = {name: _assigned(sample, name) for name in ("utf-16le", "utf-16be")}
+    name, text = max(texts.items(), key=lambda each: sum(letter <= "~" for letter in each[1]))
+    return _WITHOUT_MARK.format(name) if text else None
+
+
+def _is_plausible_utf8(sample: bytes) -> bool:
+    try:
+        sample[:-3].decode()  # whose last character may be cut
+    except UnicodeDecodeError as error:
+        if error.end < len(sample) - 6:
+            return False
+    return len(sample.translate(None, _CONTROLS)) > (1 - _MOST_CONTROLS) * len(sample)
+
+
+def _assigned(sample: bytes, encoding: str) -> str:
+    """The text of a sample; empty: it is not valid, or holds characters that are none of a text's."""
+    try:
+        text = sample.decode(encoding)
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 2:  # a pair may be cut
+            return ""
+        text = sample[: error.start].decode(encoding)
+    odd = ("Cc", "Cn", "Co")
+    return "" if any(unicodedata.category(letter) in odd and letter not in "\t\n\r" for letter in text) else text
 
 
 def wide_mistake(data: bytes, first: bool) -> str | None:
-    """The mistake in a line that is of UTF-16 without a mark, or of UTF-32, and advice; None: it is of neither.
+    """The mistake in a line that is of UTF-16, or of UTF-32, and advice; None: it is of neither.
 
     Such a line is valid UTF-8 where its letters are those of ASCII, whose every second byte is NUL then; a few NUL
     bytes alone are not taken for that.
@@ -58,12 +101,13 @@ def wide_mistake(data: bytes, first: bool) -> str | None:
     """
     if first and data.startswith(_UTF32):
         return "it is of UTF-32; convert it: iconv -f utf-32 -t utf-8 FILE"
-    sample = data[:_SAMPLE]
+    sample = data[:SAMPLE]
     wide = len(data) >= _SHORTEST and max(sample[side::2].count(0) * 2 / len(sample) for side in (0, 1)) > 0.5
     return NUL_BYTES if wide else None
 
 
-NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
+_WITHOUT_MARK = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f {} -t utf-8 FILE"
+NUL_BYTES = _WITHOUT_MARK.format("utf-16le (or utf-16be)")
 """The mistake in a text with NUL bytes, and advice."""
 
 _COMPRESSED = 1 << 10

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import zstandard
 
 from bakeoff.errors import UserError, require_utf8
-from bakeoff.reading.decoding import NUL_BYTES, decompressed, utf8_of, wide_mark, wide_mistake
+from bakeoff.reading.decoding import NUL_BYTES, SAMPLE, decompressed, unmarked_wide, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
 
@@ -255,6 +255,8 @@ class LineReader:
                         self._encoding = "utf-8"  # which it now is
                         lines = utf8_of(mark, data, stream, self._errors)
                         data = lines.readline(limit)
+                    elif mistake := self._unmarked(data, stream):
+                        raise UserError(f"{self._path}:1: {mistake}")
                     while data:
                         if number < _LOOKED_AT and (mistake := wide_mistake(data, first=number == 0)):
                             raise UserError(f"{self._path}:{number + 1}: {mistake}")
@@ -273,6 +275,12 @@ class LineReader:
             raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None
         except OSError as error:
             raise UserError(f"{self._path}: cannot be read ({error.strerror or error})") from None
+
+    def _unmarked(self, line: bytes, rest: BinaryIO | io.BufferedReader) -> str | None:
+        """The mistake in a file of UTF-16 without a mark, by its first line and what follows; None: it is none."""
+        if self._stream is not None or not isinstance(rest, io.BufferedReader):  # which would wait for more
+            return unmarked_wide(line)
+        return unmarked_wide(line if len(line) >= SAMPLE else line + rest.peek(SAMPLE))
 
     def _decode(self, data: bytes, number: int) -> str:
         try:
