@@ -11,7 +11,7 @@ from pydantic import Field
 from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.json_files import MOST_OF_LINES
 from bakeoff.machine.limits import Limits
 from bakeoff.recipe_files import load_recipe
@@ -75,7 +75,7 @@ def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None)
     Raises:
         UserError: the directory is none of these, or cannot be read. Damage is no error: the findings name it.
     """
-    path = Path(path)
+    path = path_of(path, "path")
     kind = _kind(path)
     groups = []
     for name, files in _grouped(path, kind):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, shown
 from bakeoff.mistakes import in_one_line, relevant
 from bakeoff.registry import Registry
 
@@ -28,7 +28,7 @@ def require_seed(given: object) -> None:
     """
     whole = isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= LARGEST
     if given is not None and not whole:
-        raise UserError(f"seed: {given!r:.80} is no int from 0 to {LARGEST}; give one such as 0")
+        raise UserError(f"seed: {shown(given)} is no int from 0 to {LARGEST}; give one such as 0")
 
 
 class Config(BaseModel):

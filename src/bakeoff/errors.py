@@ -47,14 +47,21 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def require_object(name: str, given: object, kind: type, advice: str) -> None:
-    """Refuse an argument of Python that is neither None nor the object that is wanted, such as its text or its name.
+def shown(given: object, most: int = 80) -> str:
+    """An object of Python as an error shows it: its beginning, on one line, which a table of several rows is not."""
+    return " ".join(repr(given).split())[:most]
+
+
+def require_object(name: str, given: object, kind: type, advice: str, *, needed: bool = False) -> None:
+    """Refuse an argument of Python that is not the object that is wanted, such as its text or its name.
+
+    None stands for a default where the object is not `needed`.
 
     Raises:
         UserError: it is something else.
     """
-    if given is not None and not isinstance(given, kind):
-        raise UserError(f"{name}: {given!r:.80} is no {kind.__name__}; give {advice}")
+    if not isinstance(given, kind) and (needed or given is not None):
+        raise UserError(f"{name}: {shown(given)} is no {kind.__name__}; give {advice}")
 
 
 def path_of(given: object, name: str = "run") -> Path:
@@ -64,7 +71,7 @@ def path_of(given: object, name: str = "run") -> Path:
         UserError: it is something else, such as a number.
     """
     if not isinstance(given, str | PathLike):
-        raise UserError(f"{name}: {given!r:.80} is no path; give a str or a pathlib.Path")
+        raise UserError(f"{name}: {shown(given)} is no path; give a str or a pathlib.Path")
     return Path(given)
 
 

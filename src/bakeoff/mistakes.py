@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from bakeoff.errors import nearest, similar
+from bakeoff.errors import nearest, shown, similar
 
 _LONGEST = 200
 """The most characters of a wrong value that an error repeats."""
@@ -80,7 +80,7 @@ def _describe(item: Any, values: Any, paths: Paths) -> str:
         if item["type"] == "string_type" and isinstance(node, bool | int | float):
             message += f'; quote it, "{_as_written(node)}"'
         elif item["type"] == "string_type" and node is None:
-            message += "; a text that begins with # is quoted"
+            message += "; in YAML a text that begins with # is quoted"
     return f"{'.'.join(path)}: {message}" if path else message
 
 
@@ -88,7 +88,7 @@ def _as_written(value: Any) -> str:
     """A value as files have it: null, true, [1, 2]."""
     if value is None or isinstance(value, bool | list | tuple | Mapping):
         return json.dumps(value, ensure_ascii=False, default=str)
-    return repr(value)
+    return shown(value, _LONGEST + 1)
 
 
 def _shortened(value: str) -> str:

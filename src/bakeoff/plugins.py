@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.formats.registry import FORMATS
 from bakeoff.models.blocks import BLOCKS
 from bakeoff.models.mixers import MIXERS
@@ -74,7 +74,7 @@ def load_plugin(path: str | Path) -> Plugin:
     Raises:
         UserError: there is no such file, its code fails, it has no parts, or the name of a part is taken.
     """
-    file = Path(path).resolve()
+    file = path_of(path, "file").resolve()
     where = str(file)
     if where not in _LOADED:
         if not file.is_file():

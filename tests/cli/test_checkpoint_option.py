@@ -90,8 +90,10 @@ def test_what_is_not_there_is_told_with_what_is(stopped):
     ):
         find_checkpoint(stopped, "5")
     assert find_checkpoint(stopped, "steps-2") == stopped / "saved" / "steps-2"
-    with pytest.raises(UserError, match="unknown unit 'word'"):
-        find_checkpoint(stopped, "word=5")
+    assert find_checkpoint(stopped, 4) == stopped / "checkpoints" / "step-00000004"
+    for which, told in (("word=5", "unknown unit 'word'"), ("shares=5%", "shares: '5%' is not")):
+        with pytest.raises(UserError, match=f"^--checkpoint.*{told}"):
+            find_checkpoint(stopped, which)
 
 
 def test_a_checkpoint_is_no_place_to_train_in(stopped, capfd):

@@ -55,7 +55,7 @@ def test_answers_that_are_too_long_to_be_predicted_are_counted():
     _, split, long = task.encode(questions, InputFormat(tokenizer, shrink("bert-tiny"), 40)).notes
     assert split == (
         f"1 of 7 questions have an answer that is longer than a window; the first is line 5 ('{CONTEXT[:40]}...', 101 "
-        "tokens): their windows learn that there is none; a larger length gives longer windows"
+        "tokens): their windows have none; a larger length gives longer windows"
     )
     assert long == (
         "2 of 7 questions have an answer of more tokens than longest_answer, 6; the first is line 2 ('old stones', 10 "

@@ -37,7 +37,10 @@ def test_columns_of_a_text_file_are_read_where_one_is_called_by_its_number(colum
 
 @pytest.mark.parametrize(
     ("labelled", "advice"),
-    [(True, "leave spans_column out"), (False, r"give a file of texts, such as \.txt or \.jsonl")],
+    [
+        (True, "name the columns of words and tags in their place: --text-column 1 --label-column 2$"),
+        (False, r"give a file of texts, such as \.txt or \.jsonl"),
+    ],
 )
 def test_words_one_a_line_have_no_spans(labelled, advice, tmp_path):
     path = tmp_path / "a.conllu"

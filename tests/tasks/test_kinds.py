@@ -286,6 +286,27 @@ def test_any_number_of_choices_is_learned(recipe, corpus, tmp_path):
         assert line["prediction"] == int(np.argmax(line["probabilities"]))
 
 
+def test_a_choice_with_a_question_is_asked_from_the_command_line_as_from_a_file(recipe, corpus, tmp_path, capsys):
+    rows = [{**row, "q": f"which {number % 3}"} for number, row in enumerate(questions(np.random.default_rng(0), 40))]
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"text_column": "context", "pair_column": "q", "choices": "choices", "label_column": "right"}
+    task = ChoiceConfig(train=file, dev=file, test=file, **columns)
+    out = tmp_path / "run"
+    quick = QUICK.model_copy(update={"epochs": [1]})
+    finetune(recipe, task, out, config=quick, tokenizer=corpus, device="cpu", progress=False)
+    kept = FinetunedRun.open(out).predictions()
+    for row, line in zip(rows[:4], kept, strict=False):
+        arguments = [str(out), row["context"], *row["choices"], "--device", "cpu", "--json"]
+        assert command_line(["predict", *arguments, "--pair", row["q"]]) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        assert found["probabilities"] == pytest.approx(line["probabilities"], abs=1e-5)
+        assert command_line(["predict", *arguments]) == 2
+        assert capsys.readouterr().err.endswith("fine-tuned with a question; give one --pair\n")
+    assert command_line(["predict", str(out), "eat", "one", "--pair", "which"]) == 2
+    assert "give the context, the question and two choices at least" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("label", "first", "place"),
     [(1, 0, 1), (2, 1, 1), ("B", 0, 1), ("two", 0, 1), ("0", 0, 0), (3, 0, None), ("x", 0, None)],

@@ -16,7 +16,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.row import Row, Source
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.trainer import loop
-from bakeoff.training.initial_weights import Start
+from bakeoff.training.initial_weights import Start, options_as
 from bakeoff.training.pretrain import pretrain
 
 
@@ -250,6 +250,16 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(bert, gpt, corpus, tmp
         Start(encoder=gpt.path).load(module, corpus)
     with pytest.raises(UserError, match=r"--decoder-from .*bert: that run's model has no decoder"):
         Start(encoder=bert.path, decoder=bert.path).load(module, corpus)
+
+
+def test_the_words_of_a_start_say_how_a_command_begins_in_its_way():
+    for start, options in (
+        (Start(run="a"), "--from RUN"),
+        (Start(run="a", grow=12, grow_by="interleave"), "--from RUN --grow 12 --grow-by interleave"),
+        (Start(encoder="a"), "--encoder-from RUN"),
+        (Start(encoder="a", decoder="b"), "--encoder-from RUN --decoder-from RUN"),
+    ):
+        assert options_as(str(start)) == options
 
 
 def test_the_corpus_must_have_the_runs_tokenizer(bert, text_folder, tmp_path):

@@ -208,8 +208,50 @@ def test_what_is_no_path_is_refused(given, tmp_path):
     for use in (bakeoff.load, lambda run: bakeoff.embed(run, ["a"]), lambda run: bakeoff.export(run, tmp_path / "out")):
         with pytest.raises(UserError, match=r"run: .* is no path; give a str"):
             use(given)
-    with pytest.raises(UserError, match=r"source: .* is no path"):
-        bakeoff.import_model(given, tmp_path / "out")
+    out, file = tmp_path / "out", tmp_path / "a.txt"
+    file.write_text("A river.")
+    task = bakeoff.ClassificationConfig(train=file, text_column=1, label_column=2)
+    recipe = bakeoff.load_recipe("bert-tiny")
+    for name, use in {
+        "source": lambda: bakeoff.import_model(given, out),
+        "run": lambda: bakeoff.finetune(given, task, out),
+        "out": lambda: bakeoff.finetune(recipe, task, given),
+        "out ": lambda: bakeoff.prepare([file], given),
+        "texts": lambda: bakeoff.prepare([given], out),
+        "out  ": lambda: bakeoff.pretrain(recipe, tmp_path, given),
+        "corpus": lambda: bakeoff.pretrain(recipe, given or 3, out),
+        "plan": lambda: bakeoff.compare(given, out),
+        "run ": lambda: bakeoff.watch(given),
+        "file": lambda: bakeoff.load_plugin(given),
+        "tokenizer": lambda: bakeoff.finetune(recipe, task, out, tokenizer=given or 3),
+    }.items():
+        with pytest.raises(UserError, match=rf"^{name.strip()}: .* is no path; give a str or a pathlib.Path$"):
+            use()
+    assert not out.exists()
+
+
+def test_a_table_and_a_mapping_are_no_texts(loaded):
+    class Frame:
+        """As those of pandas, polars and Arrow, of which a loop gives names or columns."""
+
+        columns = ("text",)
+
+        def __iter__(self):
+            return iter(self.columns)
+
+        def __repr__(self):
+            return "   text\n0  a b"
+
+    run = loaded["bert-tiny"]
+    for given, told in ((Frame(), "not a Frame"), ({"a": 1}, "not a dict"), (np.array("a b"), "not array")):
+        for use in (run.score, run.embed, run.embed_words, run.fill, lambda texts: bakeoff.embed(run.path, texts)):
+            with pytest.raises(UserError, match=f"^texts: a list of texts is wanted, {told}"):
+                use(given)
+    with pytest.raises(UserError) as caught:
+        bakeoff.ClassificationConfig(train=Frame(), text_column="a", label_column="b")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=r"^task: None is no TaskConfig"):
+        bakeoff.finetune(run.path, None, "out")
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "conv-light-encoder-tiny", "xlnet-tiny", "gpt-bert-tiny"])

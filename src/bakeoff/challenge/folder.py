@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from bakeoff.challenge.rules import Backend, checkpoint_name
 from bakeoff.config import Config
 from bakeoff.durable import holds_something, without_links, write_atomically
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.json_files import read_json
 from bakeoff.optimization.save_points import SavePoint
 from bakeoff.same_settings import require_same
@@ -63,7 +63,7 @@ class EntryFolder:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = path_of(path, "out")
         self.corpus, self.run = self.path / "corpus", self.path / RUN
         self.results, self.report = self.path / "babylm.json", self.path / "babylm.md"
         self._settings = self.path / "settings.json"

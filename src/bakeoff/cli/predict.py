@@ -78,8 +78,8 @@ def predict(
     """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice or the text.
 
     A tab separates the two texts of a pair, in what is read and in what is printed. For multiple choice, give the
-    context and then the choices, or a file as in fine-tuning. For question answering, the second text of a pair is the
-    context.
+    context and then the choices, and the question as --pair, or a file as in fine-tuning. For question answering, the
+    second text of a pair is the context.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 
@@ -203,10 +203,15 @@ class _Asked(NamedTuple):
         if self.run.task.input_sides is not None:
             texts = self._texts(self.run.task.input_sides)
             return predict_parts(self.run, texts, device=device, precision=precision, cut=cut)
-        if self.file is not None or self.pairs or self.columns or not self.typed:
+        if self.file is not None or self.columns or not self.typed:
             needs = "give the context and its choices, or --texts with a file as in fine-tuning"
             raise UserError(f"{self.run.path}: {needs}")
-        return predict_parts(self.run, [tuple(self.typed)], device=device, precision=precision, cut=cut)
+        questions = len(self.run.task.text_columns) - 1
+        if len(self.pairs) != questions:
+            needs = "with a question; give one --pair" if questions else "without questions; leave --pair out"
+            raise UserError(f"{self.run.path}: this run was fine-tuned {needs}")
+        context, *choices = self.typed
+        return predict_parts(self.run, [(context, *self.pairs, *choices)], device=device, precision=precision, cut=cut)
 
     def _texts(self, sides: int) -> "Texts":
         """The texts, or pairs of texts, of arguments or of a file."""

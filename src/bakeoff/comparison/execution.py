@@ -22,7 +22,7 @@ from bakeoff.comparison.running.planned import PlannedTrainings
 from bakeoff.comparison.running.tasks import read_tasks
 from bakeoff.comparison.running.trainings import Trainings
 from bakeoff.durable import held
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Interrupted, UserError, path_of
 from bakeoff.full_disk import full_disk
 from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.job import Workers
@@ -79,12 +79,13 @@ def compare(
     asked = Asked(jobs, ray)
     asked.require_cluster()
     require_number(add_seeds, only)
-    plan, growth = grown(plan if isinstance(plan, Plan) else Plan.read(plan), Path(out), add_seeds)
+    out = path_of(out, "out")
+    plan, growth = grown(plan if isinstance(plan, Plan) else Plan.read(plan), out, add_seeds)
     plan.require_recipes(only)
     those = asked if engine is None and workers is None else None
-    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
+    with full_disk(out, lambda: "what was trained is kept: with more space the same command goes on"):
         return _Comparison(
-            plan, growth, Path(out), those, only, progress, engine or Engine(), workers, report or _report
+            plan, growth, out, those, only, progress, engine or Engine(), workers, report or _report
         ).run()
 
 

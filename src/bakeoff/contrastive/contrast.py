@@ -20,7 +20,7 @@ from bakeoff.display.progress import Shown, TrainingProgress
 from bakeoff.display.wording import counted
 from bakeoff.distributed.launch import together
 from bakeoff.durable import write_atomically
-from bakeoff.errors import Interrupted, LostProcess, UserError, require_object
+from bakeoff.errors import Interrupted, LostProcess, UserError, path_of, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.models.dropouts import has_dropout, with_dropout
@@ -99,7 +99,7 @@ def contrast(
     require_seed(seed)
     require_object("config", config, ContrastConfig, "bakeoff.ContrastConfig(...)")
     with together() as processes:
-        path, resume = Path(out), resume or started_again()
+        path, resume = path_of(out, "out"), resume or started_again()
         source = run if isinstance(run, Run) else Run.open_finished(run)
         source.require_sizes()
         given = config or ContrastConfig()

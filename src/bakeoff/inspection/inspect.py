@@ -10,7 +10,7 @@ from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.display.wording import counted
 from bakeoff.durable import own_folder, write_atomically
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.inspection.layers import Layer, layers_of
 from bakeoff.inspection.page import write_page
 from bakeoff.json_files import require_replaceable
@@ -72,7 +72,7 @@ def inspect(
     opened = Run.open_trained(run)
     text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
     opened.require_tokenizer_of(text)
-    folder = opened.home / "inspect" if out is None else Path(out)
+    folder = opened.home / "inspect" if out is None else path_of(out, "out")
     if out is not None:
         require_replaceable([folder / JSON, folder / PAGE], {"examples", "layers"})
     try:

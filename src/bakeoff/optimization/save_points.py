@@ -75,8 +75,8 @@ class SavePoints(Config):
         return values
 
     @classmethod
-    def parse_texts(cls, texts: Sequence[str]) -> Self:
-        """Read `words=1M..10M:1M,20M`, or several such texts.
+    def parse_texts(cls, texts: Sequence[str], option: str = "--save-at") -> Self:
+        """Read `words=1M..10M:1M,20M`, or several such texts; `option` names them in errors.
 
         Raises:
             UserError: a text is no list of points.
@@ -86,14 +86,12 @@ class SavePoints(Config):
             unit, separator, amounts = text.partition("=")
             if not separator:
                 raise UserError(
-                    f"--save-at {text}: give a unit and points, such as words=1M..10M:1M,20M or steps=100,1000"
+                    f"{option} {text}: give a unit and points, such as words=1M..10M:1M,20M or steps=100,1000"
                 )
             if unit not in cls.model_fields:
-                raise UserError(
-                    f"--save-at {text}: unknown unit '{unit}'{nearest(unit, cls.model_fields, UNIT_CUTOFF)}"
-                )
+                raise UserError(f"{option} {text}: unknown unit '{unit}'{nearest(unit, cls.model_fields, UNIT_CUTOFF)}")
             points.setdefault(unit, []).extend(amounts.split(","))
-        return cls.parse(points, "--save-at")
+        return cls.parse(points, option)
 
     def points(self) -> list[SavePoint]:
         """All points, unit by unit."""

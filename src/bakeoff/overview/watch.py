@@ -9,7 +9,7 @@ from bakeoff.display.progress import TrainingProgress, duration
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
@@ -33,7 +33,7 @@ def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None
     Raises:
         UserError: there is no run, or its files are damaged.
     """
-    path = Path(path)
+    path = path_of(path)
     folder = folder_of(path)
     if not folder.is_dir():
         raise no_such_run(path)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, own_folder, remove
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Interrupted, UserError, path_of
 from bakeoff.full_disk import DiskFull, full_disk
 from bakeoff.preparation.encoding.pool import WorkerDied, workers_for
 from bakeoff.preparation.encoding.writer import check_target, work_folder
@@ -46,7 +46,8 @@ class Preparation:
     ) -> None:
         self._planner = Planner(texts, options)
         self._reader = self._planner.reader
-        self._out, self._overwrite, self._work = Path(out), overwrite, own_folder(work_folder(out))
+        self._out, self._overwrite = path_of(out, "out"), overwrite
+        self._work = own_folder(work_folder(self._out))
         self._given = self._planner.given
         hub = any(not isinstance(file, Path) for file in self._reader.files)
         self._workers = workers_for(workers, None if hub else sum(self._reader.sizes))

@@ -12,7 +12,7 @@ import numpy as np
 from bakeoff.corpus.manifest import SourceFile
 from bakeoff.corpus.store import SPLITS, TEST, Corpus
 from bakeoff.durable import own_folder
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter, encode_pairs
 from bakeoff.preparation.encoding.pool import encode_jobs, workers_for
 from bakeoff.preparation.encoding.split_writer import SplitWriter
@@ -64,7 +64,7 @@ def prepare_pairs(
             hold some out.
     """
     asked = PreparePairsOptions.parse(options, "prepare")
-    check_target(Path(out), overwrite)
+    check_target(path_of(out, "out"), overwrite)
     own_folder(work_folder(out))
     given = _given_tokenizer(asked)
     texts = _Texts.open(source, target, asked)

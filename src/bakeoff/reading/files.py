@@ -8,14 +8,14 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import zstandard
 
-from bakeoff.errors import UserError, require_utf8
+from bakeoff.errors import UserError, path_of, require_utf8
 from bakeoff.reading.decoding import NUL_BYTES, SAMPLE, decompressed, unmarked_wide, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
@@ -108,6 +108,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
     Raises:
         UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text or cannot be read.
     """
+    texts = [path_of(texts, "texts")] if not isinstance(texts, Iterable) else texts
     texts = [texts] if isinstance(texts, str | Path) else texts
     files: dict[object, Path | HubFile] = {}
     for text in texts:
@@ -116,7 +117,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         if isinstance(text, str) and on_hub(text):
             files.update((str(file), file) for file in hub_files(text))
             continue
-        path = Path(text).expanduser()
+        path = path_of(text, "texts").expanduser()
         if path.is_dir():
             matches = _in_folder(path, skips)
         elif path.exists():

@@ -1,10 +1,10 @@
 """Texts, or pairs of texts, from files and standard input, one a line or one a record."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.errors import UserError, is_utf8
+from bakeoff.errors import UserError, is_utf8, shown
 from bakeoff.machine.allocator import return_gaps
 from bakeoff.reading.files import TEXT, LineReader, kind_of, require_file
 from bakeoff.reading.pipes import ByteStream
@@ -119,8 +119,11 @@ def several(texts: Sequence[str]) -> Sequence[str]:
     """
     if isinstance(texts, str):
         raise UserError(f"texts: a list of texts is wanted, and this is one ('{texts[:30]}'); put it into a list")
-    if not isinstance(texts, Iterable):
-        raise UserError(f"texts: a list of texts is wanted, not {texts!r:.30} ({type(texts).__name__})")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # a table of pandas, polars or Arrow has its names
+        kind = type(texts).__name__
+        raise UserError(f"texts: a list of texts is wanted, not a {kind}, of which one column is one: TABLE['text']")
+    if not isinstance(texts, Iterable) or getattr(texts, "ndim", 1) == 0:
+        raise UserError(f"texts: a list of texts is wanted, not {shown(texts, 30)} ({type(texts).__name__})")
     return texts
 
 
@@ -135,7 +138,7 @@ def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, .
     for number, each in enumerate(pairs, 1):
         for value in each:
             if not isinstance(value, str):  # None and NaN stand for missing texts in tables of others
-                raise UserError(f"text {number} is no text but {value!r:.30} ({type(value).__name__}); give a str")
+                raise UserError(f"text {number} is no text but {shown(value, 30)} ({type(value).__name__}); give a str")
         if not is_utf8("".join(each)):
             raise UserError(f"text {number} is not valid UTF-8")
     return pairs

@@ -12,7 +12,7 @@ _SHOWN = 8
 """The most checkpoints that an error names."""
 
 
-def find_checkpoint(run: str | Path, which: str) -> Path:
+def find_checkpoint(run: str | Path, which: str | int) -> Path:
     """The path of a checkpoint, which every verb takes in the place of a run.
 
     Args:
@@ -22,11 +22,11 @@ def find_checkpoint(run: str | Path, which: str) -> Path:
     Raises:
         UserError: there is no such run, or it has no such checkpoint; the message names those that it has.
     """
-    opened = Run(run)
+    opened, which = Run(run), str(which)
     there = list(_checkpoints(opened))
     name = which
     if "=" in which:
-        points = SavePoints.parse_texts([which]).points()
+        points = SavePoints.parse_texts([which], "--checkpoint").points()
         name = points[0].folder if len(points) == 1 else which
     for path, step in there:
         if name == path.name or (name.isdecimal() and int(name) == step):

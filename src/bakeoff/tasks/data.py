@@ -76,7 +76,7 @@ def load_task(config: TaskConfig) -> TaskData:
     counts = {
         name: Counter(label for each in examples for label, _ in each.labels) for name, examples in splits.all.items()
     }
-    notes += [*most_of_train(counts), *in_one_split(counts)]
+    notes += [*most_of_train(counts, config.kind), *in_one_split(counts)]
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
             notes.append(f"{counted(empty, f'blank {config.blank_unit}')} in {name}")

@@ -11,7 +11,7 @@ from bakeoff.config import require_seed
 from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.json_files import json_lines, read_json_lines
 from bakeoff.machine.launch import require_no_torchrun
 from bakeoff.objectives.distillation import require_each_once
@@ -77,7 +77,7 @@ def distill_classifier(
     require_no_torchrun("distill RUN... --texts FILE")
     if isinstance(teachers, str | Path) or not teachers:
         raise UserError(f"teachers: {teachers!s:.80} is no list of runs; give one, such as [RUN, RUN]")
-    out, texts = Path(out), Path(texts)
+    out, texts = path_of(out, "out"), path_of(texts, "texts")
     if not resume:
         require_no_run(out)
     opened = [FinetunedRun.open(path) for path in teachers]

@@ -11,7 +11,7 @@ from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.objectives.held_out import separators_of
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
@@ -106,7 +106,7 @@ def _evaluate_labels(
     run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str, processes: Processes
 ) -> dict[str, Any]:
     """The scores of a fine-tuned run on a labelled file."""
-    if (run_folder(Path(run)) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
+    if (run_folder(path_of(run)) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
             f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
         )

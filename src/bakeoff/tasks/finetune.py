@@ -12,7 +12,7 @@ from bakeoff.display.progress import Shown
 from bakeoff.display.wording import counted, listed
 from bakeoff.distributed.launch import together
 from bakeoff.distributed.shards import whole
-from bakeoff.errors import LostProcess, require_object
+from bakeoff.errors import LostProcess, path_of, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.machine.launch import require_torchrun, started_again
@@ -92,11 +92,11 @@ def finetune(
     """
     require_torchrun(out)
     require_seed(seed)
-    require_object("task", task, TaskConfig, "one such as bakeoff.ClassificationConfig(...)")
+    require_object("task", task, TaskConfig, "one such as bakeoff.ClassificationConfig(...)", needed=True)
     require_object("config", config, FinetuneConfig, "bakeoff.FinetuneConfig(...)")
     with together() as all_processes:
         processes = all_processes.dividing(shard)
-        path, resume = Path(out), resume or started_again()
+        path, resume = path_of(out, "out"), resume or started_again()
         done = processes.once(lambda: resume and done_already(path))
         if not done:
             processes.once(lambda: require_no_run(path))

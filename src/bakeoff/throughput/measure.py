@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import resolve_device, resolve_precision
@@ -74,7 +74,7 @@ def speed(
             raise UserError(f"{option} {value}: give at least {least}")
     on = resolve_device(device)
     if out is not None:
-        require_place(Path(out))
+        require_place(path_of(out, "out"))
     results = SpeedResults(
         environment=environment(on, ", ".join(sorted({resolve_precision(r.training.precision, on) for r in loaded}))),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

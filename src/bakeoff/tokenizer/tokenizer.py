@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.json_files import json_value
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.encoding import Encoder, JoinedTexts, unpack
@@ -113,7 +113,7 @@ class Tokenizer:
         Raises:
             UserError: no such file, no tokenizer, one that fails on some kind of character, or has more ids than rows.
         """
-        path = Path(path)
+        path = path_of(path, "tokenizer")
         file = path / "tokenizer.json" if path.is_dir() else path
         return cls.from_string(tokenizer_file.read(file), str(file), rows)
 

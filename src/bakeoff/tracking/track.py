@@ -15,7 +15,7 @@ from typing import Any
 
 from bakeoff.display.terminal import tell
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError, nearest, path_of
 from bakeoff.extras import missing
 from bakeoff.json_files import read_json
 from bakeoff.machine.launch import rank_here
@@ -49,7 +49,7 @@ def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] =
     if not modules or rank_here() > 0:  # of processes that train together the first one mirrors
         yield
         return
-    mirror = _Mirror(Path(out), modules, say)
+    mirror = _Mirror(path_of(out, "out"), modules, say)
     try:
         with repeating(EVERY, mirror.look, "bakeoff-track"):
             yield

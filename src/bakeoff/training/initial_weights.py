@@ -44,6 +44,14 @@ def set_token_vectors(
     table[:vocabulary][known.to(table.device)] = vectors.to(table)
 
 
+def options_as(origin: str) -> str:
+    """The options of a training that begins as the words of a `Start` say, with the names of the runs left open."""
+    if origin.startswith("with the encoder from"):
+        return "--encoder-from RUN" + (" --decoder-from RUN" if " and the decoder from " in origin else "")
+    grown_to = re.search(r", grown to (\d+) layers by (\w+)$", origin)
+    return "--from RUN" + (f" --grow {grown_to[1]} --grow-by {grown_to[2]}" if grown_to else "")
+
+
 class Start(Config):
     """Runs to take weights from: one, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
 

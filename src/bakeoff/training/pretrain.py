@@ -11,7 +11,7 @@ from bakeoff.distributed.launch import together
 from bakeoff.distributed.processes import Processes
 from bakeoff.distributed.shards import whole
 from bakeoff.durable import remove
-from bakeoff.errors import Interrupted, require_object
+from bakeoff.errors import Interrupted, path_of, require_object
 from bakeoff.machine.launch import require_torchrun, started_again
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.early_stopping import EarlyStopping
@@ -113,7 +113,7 @@ def pretrain(
     with together() as all_processes:
         processes = all_processes.dividing(shard)
         device, resume = processes.device_name(device), resume or (started_again() and not finish_now)
-        where = Path(out), seed, budget, device, threads, start
+        where = path_of(out, "out"), seed, budget, device, threads, start
         asked = Asked(recipe, corpus, *where, changes, resume, finish_now, processes)
         settled = settle(open_training(asked))
         if settled.done is not None:

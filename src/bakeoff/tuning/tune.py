@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from bakeoff.config import require_seed
-from bakeoff.errors import UserError, require_object
+from bakeoff.errors import UserError, path_of, require_object
 from bakeoff.full_disk import full_disk
 from bakeoff.jobs.choice import Asked
 from bakeoff.jobs.job import Workers
@@ -129,4 +129,4 @@ def open_search(
     ranges, say = parse_ranges(over, loaded, trials), progress or (lambda line: None)
     trial_budget = budget or loaded.training.budget
     planning = Planning(loaded, ranges, str(corpus), trial_budget, device, engine or TrialEngine(), say)
-    return RecipeSearch(planning, Path(out), range(seed, seed + seeds), for_budget, start, progress)
+    return RecipeSearch(planning, path_of(out, "out"), range(seed, seed + seeds), for_budget, start, progress)

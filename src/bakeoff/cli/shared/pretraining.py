@@ -257,14 +257,18 @@ def _kept(run: "Run") -> dict[str, str]:
 
 def _begun(run: "Run") -> dict[str, str]:
     """Rows on the first weights, and on their held-out loss where the training has not lowered it."""
-    rows = {"begun": f"{run.environment['origin']}: {_taken(run.environment)}"}
+    from bakeoff.training.initial_weights import options_as
+
+    origin = run.environment["origin"]
+    rows = {"begun": f"{origin}: {_taken(run.environment)}"}
     validations = (line for line in run.metrics() if line["kind"] == "validation")
     first = next((line.get("loss") for line in validations if line["step"] == 0), None)
     last = run.summary["validation"].get("loss")
     if first is not None and last is not None and first < last:
         rows["no gain"] = (
             f"held-out loss {first:.4f} before this training, {last:.4f} after it; train for longer, or at a lower "
-            f"rate: bakeoff pretrain {quote(str(run.path))}/recipe.yaml --from RUN --set training.optimizer.lr=RATE"
+            f"rate: bakeoff pretrain {quote(str(run.path))}/recipe.yaml {options_as(origin)} --set "
+            "training.optimizer.lr=RATE"
         )
     return rows
 

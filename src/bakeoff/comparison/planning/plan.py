@@ -17,7 +17,7 @@ from bakeoff.comparison.planning.recipe_sources import found_corpus
 from bakeoff.comparison.planning.search_plan import SearchPlan, Share
 from bakeoff.comparison.planning.task_plan import TaskPlan, is_measure, places, with_data_sets
 from bakeoff.config import LARGEST, Config
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError, nearest, path_of
 from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
@@ -264,7 +264,7 @@ class Plan(Config):
         Raises:
             UserError: one line with the file and the key, for anything that is wrong or missing.
         """
-        path = Path(path)
+        path = path_of(path, "plan")
         values = read_yaml(path)
         if isinstance(values, Mapping) and "recipes" not in values and {"model", "objective", "extends"} & {*values}:
             raise UserError(f"{path}: is a recipe, not a plan; a plan names it under `recipes` (docs/comparison.md)")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import FAMILIES, Family, NotSaid
 from bakeoff.interop.hugging_face.finetuned_writing import write_finetuned
@@ -58,7 +58,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
         UserError: there is no such model; its family is not known, or a value is not supported; files are damaged or
             contradict each other; `out` holds something.
     """
-    out = Path(out)
+    out = path_of(out, "out")
     require_free(out)
     if pairs and not head:
         raise UserError(f"{source}: pairs of texts are read by the head of a task; use it, or leave --pairs out")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.checkpoint import run_folder
 from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, SplitFinding, TaskFindings
@@ -38,6 +39,8 @@ class Measure(NamedTuple):
     """The format of the rows of a model."""
     limit: int | None
     """The length to which rows are cut; None: unknown."""
+    recipe: Recipe
+    """The recipe of the model."""
 
 
 def check_task(
@@ -60,7 +63,14 @@ def check_task(
         UserError: a mistake in the other arguments.
     """
     measured = None if source is None and tokenizer is None else measure_of(source, tokenizer, length)
-    return _examine(task, measured)
+    findings = _examine(task, measured)
+    if source is None or measured is None:
+        return findings
+    try:
+        task.require_model(measured.recipe)
+    except UserError as error:
+        return findings.model_copy(update={"problems": [*findings.problems, str(error)]})
+    return findings
 
 
 def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
@@ -273,4 +283,4 @@ def measure_of(source: str | None, tokenizer: str | Path | None, length: int | N
         begun = open_source(load_recipe(named), tokenizer)
     recipe = begun.recipe
     limit = recipe.input.length if source is not None else None
-    return Measure(InputFormat(begun.tokenizer, recipe, recipe.input.length), length or limit)
+    return Measure(InputFormat(begun.tokenizer, recipe, recipe.input.length), length or limit, recipe)

@@ -57,9 +57,9 @@ def _labels(findings: TaskFindings) -> Iterator[str]:
     if train is None or not train.labels:
         return
     counts = {split.split: {each.label: each.count for each in split.labels} for split in findings.splits}
-    yield from most_of_train(counts)
-    if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
-        yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {some_of(rare)}"
+    yield from most_of_train(counts, findings.kind)
+    if rare := {each.label: each.count for each in train.labels if each.count < FEW}:
+        yield f"{counted(len(rare), 'label')} with fewer than {FEW} examples in train: {some_of(list(rare), rare)}"
     for spelt in _spellings(findings.splits):
         yield f"the labels {spelt} differ in capitals, accents, spaces or invisible signs alone; are they one?"
     yield from in_one_split(counts)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, path_of
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -69,7 +69,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
             raise UserError(f"{source.name}: from scratch, the tokenizer is needed; give --corpus or --tokenizer")
         loaded = Tokenizer.load(tokenizer)
         return StartingPoint(source.with_tokenizer(loaded.config), loaded, None)
-    path = source.path if isinstance(source, Run) else Path(source)
+    path = source.path if isinstance(source, Run) else path_of(source)
     if tokenizer is not None:
         raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")
     if FinetunedRun.at(path):

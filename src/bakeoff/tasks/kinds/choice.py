@@ -169,9 +169,10 @@ class ChoiceConfig(TableConfig):
 
     @override
     def example(self, texts: Sequence[str]) -> ChoiceQuestion:
-        if len(texts) < 1 + FEWEST_CHOICES:
-            raise UserError("give the context and two choices at least")
-        return ChoiceQuestion(0, (texts[0], "", *texts[1:]))
+        before = len(self.text_columns)
+        if len(texts) < before + FEWEST_CHOICES:
+            raise UserError(f"give the context{', the question' * (before > 1)} and two choices at least")
+        return ChoiceQuestion(0, (texts[0], *(texts[1:before] or ("",)), *texts[before:]))
 
     @override
     def learn(self, train: Sequence[ChoiceQuestion], origin: str) -> "Choice":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -116,6 +116,11 @@ class TaggingConfig(TaskConfig):
             yield each if each.texts or not labelled else LeftOut(each.line, (), "has no words")
         if not count:
             raise UserError(f"{path}: the file holds no words")
+
+    @override
+    def read_otherwise(self, settings: Mapping[str, Any]) -> Self:
+        named = "label_column" in settings and "spans_column" not in settings  # tags, which stand for spans
+        return super().read_otherwise({"spans_column": None, **settings} if named else settings)
 
     @property
     @override

@@ -58,7 +58,7 @@ def remarks_on_long_answers(
     if (split := np.flatnonzero((lengths > 0) & ~held)).size:
         yield (
             f"{len(split)} of {count} questions have an answer that is longer than a window; {first(split)}: their "
-            "windows learn that there is none; a larger length gives longer windows"
+            "windows have none; a larger length gives longer windows"
         )
     if (long := np.flatnonzero(held & (lengths > longest))).size:
         yield (

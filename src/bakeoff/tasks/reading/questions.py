@@ -27,6 +27,9 @@ _JSON = re.compile(r"\.json(\.gz|\.zst)?$", re.IGNORECASE)
 
 Errors = Literal["strict", "replace"]
 
+ANSWERED = "an answer"
+"""The label, in counts, of a question that has an answer."""
+
 
 @dataclass(frozen=True)
 class Question(Example):
@@ -65,7 +68,7 @@ class Question(Example):
     @override
     def labels(self) -> Sequence[tuple[str, str]]:
         """One label: whether the question has an answer."""
-        return [("an answer" if self.answers else "no answer", self.texts[0])]
+        return [(ANSWERED if self.answers else "no answer", self.texts[0])]
 
 
 class QuestionColumns(NamedTuple):

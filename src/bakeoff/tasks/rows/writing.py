@@ -72,7 +72,7 @@ class WritingItems(Items):
     looked_at: int
     """The number of targets that were decoded again."""
     changed: list[tuple[str, str]]
-    """The targets that decoding changed: the original, and the decoded text."""
+    """The targets that decoding changed, those with unknown text left out: the original, and the decoded text."""
 
     @property
     @override
@@ -133,6 +133,7 @@ class WritingFormat:
         lengths = np.array([len(row) for row in rows], np.int64)
         known = [clean(text) for text in targets if text is not None]
         written = _targets(known, tokenizer)
+        unknown = [bool(np.isin(ids, tokenizer.special_ids).any()) for ids in written]
         decoded = [clean(tokenizer.decode(ids)) for ids in written[:LOOKED_AT]]
         ended = iter([np.append(ids, tokenizer.separator)[: self.longest] for ids in written])
         target_ids = [None if text is None else next(ended) for text in targets]
@@ -149,9 +150,13 @@ class WritingFormat:
             sources_cut=sum(len(ids) > self.room for ids in source_ids),
             longest=self.longest,
             targets_cut=sum(len(ids) >= self.longest for ids in written),
-            unknown=sum(bool(np.isin(ids, tokenizer.special_ids).any()) for ids in written),
+            unknown=sum(unknown),
             looked_at=min(len(known), LOOKED_AT),
-            changed=[(text, back) for text, back in zip(known, decoded, strict=False) if text != back],
+            changed=[
+                (text, back)
+                for text, back, lacks in zip(known, decoded, unknown, strict=False)
+                if text != back and not lacks
+            ],
         )
 
     def prompts(self, items: Items) -> tuple[list[list[int]], list[list[int]] | None]:
