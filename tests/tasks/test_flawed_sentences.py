@@ -36,18 +36,23 @@ def test_columns_of_a_text_file_are_read_where_one_is_called_by_its_number(colum
 
 
 @pytest.mark.parametrize(
-    ("labelled", "advice"),
-    [
-        (True, "name the columns of words and tags in their place: --text-column 1 --label-column 2$"),
-        (False, r"give a file of texts, such as \.txt or \.jsonl"),
-    ],
+    ("name", "line", "columns"),
+    [("a.conll", "{}\t{}\n", ("1", "2")), ("a.conllu", "1\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n", ("form", "upos"))],
 )
-def test_words_one_a_line_have_no_spans(labelled, advice, tmp_path):
-    path = tmp_path / "a.conllu"
-    path.write_text("")
+def test_words_one_a_line_have_no_spans_but_tags_in_their_place(name, line, columns, tmp_path):
+    path = tmp_path / name
+    path.write_text(line.format("apple", "B-X") + line.format("is", "O") + "\n")
     task = TaggingConfig(train=path, text_column="text", spans_column="spans")
-    with pytest.raises(UserError, match=rf"a\.conllu: spans stand in raw texts, not among words; {advice}$"):
-        list(task.read(path, labelled=labelled))
+    places = "--text-column {} --label-column {}".format(*columns)
+    for labelled, advice in (
+        (True, f"name the columns of words and tags in their place: {places}"),
+        (False, r"give a file of texts, such as \.txt or \.jsonl"),
+    ):
+        with pytest.raises(UserError, match=rf"{name}: spans stand in raw texts, not among words; {advice}$"):
+            list(task.read(path, labelled=labelled))
+    named = dict(zip(("text_column", "label_column"), columns, strict=True))
+    (found,) = task.read_otherwise(named).read(path)
+    assert (found.texts, found.tags) == (("apple", "is"), ("B-X", "O"))
 
 
 def test_words_without_a_blank_line_between_are_no_sentence(tmp_path):

@@ -43,14 +43,14 @@ def wide_mark(data: bytes) -> bytes | None:
     return next((mark for mark in _WIDE if data.startswith(mark) and not data.startswith(_UTF32)), None)
 
 
-_SHORTEST, SAMPLE = 8, 1 << 12
+_SHORTEST, _SAMPLE = 8, 1 << 12
 """Bytes from which on, and up to which, a text shows its encoding."""
 _CONTROLS = bytes(range(32))
 _MOST_CONTROLS = 0.35
 """The largest share of bytes below 32 of a text in UTF-8; half of the bytes of most scripts in UTF-16 are such."""
 
 
-def unmarked_wide(sample: bytes) -> str | None:
+def unmarked_wide(line: bytes, rest: BinaryIO | io.BufferedReader | None) -> str | None:
     """The mistake in a file of UTF-16 without a mark, and advice; None: it is of another encoding.
 
     A text of UTF-16 holds NUL bytes, at least of its spaces and ends of lines, and is not plausible as UTF-8: it is not
@@ -58,9 +58,11 @@ def unmarked_wide(sample: bytes) -> str | None:
     not.
 
     Args:
-        sample: the file's first bytes.
+        line: the file's first line.
+        rest: what follows, which is looked at and not read; None: it is not to be waited for.
     """
-    sample = sample[: min(len(sample), SAMPLE) // 2 * 2]
+    sample = line + rest.peek(_SAMPLE) if isinstance(rest, io.BufferedReader) and len(line) < _SAMPLE else line
+    sample = sample[: min(len(sample), _SAMPLE) // 2 * 2]
     if len(sample) < _SHORTEST or b"\0" not in sample or _is_plausible_utf8(sample):
         return None
     texts = {name: _assigned(sample, name) for name in ("utf-16le", "utf-16be")}
@@ -101,7 +103,7 @@ def wide_mistake(data: bytes, first: bool) -> str | None:
     """
     if first and data.startswith(_UTF32):
         return "it is of UTF-32; convert it: iconv -f utf-32 -t utf-8 FILE"
-    sample = data[:SAMPLE]
+    sample = data[:_SAMPLE]
     wide = len(data) >= _SHORTEST and max(sample[side::2].count(0) * 2 / len(sample) for side in (0, 1)) > 0.5
     return NUL_BYTES if wide else None
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import zstandard
 
 from bakeoff.errors import UserError, path_of, require_utf8
-from bakeoff.reading.decoding import NUL_BYTES, SAMPLE, decompressed, unmarked_wide, utf8_of, wide_mark, wide_mistake
+from bakeoff.reading.decoding import NUL_BYTES, decompressed, unmarked_wide, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
 
@@ -108,8 +108,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
     Raises:
         UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text or cannot be read.
     """
-    texts = [path_of(texts, "texts")] if not isinstance(texts, Iterable) else texts
-    texts = [texts] if isinstance(texts, str | Path) else texts
+    texts = [texts] if isinstance(texts, str | Path) or not isinstance(texts, Iterable) else texts
     files: dict[object, Path | HubFile] = {}
     for text in texts:
         if text == "":  # which Path would take for the current folder
@@ -256,7 +255,7 @@ class LineReader:
                         self._encoding = "utf-8"  # which it now is
                         lines = utf8_of(mark, data, stream, self._errors)
                         data = lines.readline(limit)
-                    elif mistake := self._unmarked(data, stream):
+                    elif mistake := unmarked_wide(data, None if self._stream is not None else stream):
                         raise UserError(f"{self._path}:1: {mistake}")
                     while data:
                         if number < _LOOKED_AT and (mistake := wide_mistake(data, first=number == 0)):
@@ -276,12 +275,6 @@ class LineReader:
             raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None
         except OSError as error:
             raise UserError(f"{self._path}: cannot be read ({error.strerror or error})") from None
-
-    def _unmarked(self, line: bytes, rest: BinaryIO | io.BufferedReader) -> str | None:
-        """The mistake in a file of UTF-16 without a mark, by its first line and what follows; None: it is none."""
-        if self._stream is not None or not isinstance(rest, io.BufferedReader):  # which would wait for more
-            return unmarked_wide(line)
-        return unmarked_wide(line if len(line) >= SAMPLE else line + rest.peek(SAMPLE))
 
     def _decode(self, data: bytes, number: int) -> str:
         try:

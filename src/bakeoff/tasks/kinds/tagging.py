@@ -119,8 +119,8 @@ class TaggingConfig(TaskConfig):
 
     @override
     def read_otherwise(self, settings: Mapping[str, Any]) -> Self:
-        named = "label_column" in settings and "spans_column" not in settings  # tags, which stand for spans
-        return super().read_otherwise({"spans_column": None, **settings} if named else settings)
+        spans = {"spans_column": None} if "label_column" in settings else {}  # which tags stand for
+        return super().read_otherwise({**spans, **settings})
 
     @property
     @override

@@ -106,8 +106,9 @@ def read_tagged(
             f"{path}: words and tags are read from .jsonl, .parquet, .arrow, .conllu or columns ({', '.join(COLUMNS)})"
         )
     if columns.spans is not None:
-        columns_of_words = "name the columns of words and tags in their place: --text-column 1 --label-column 2"
-        advice = columns_of_words if labelled else "give a file of texts, such as .txt or .jsonl"
+        words, tags = ("form", "upos") if suffixes[-1] == ".conllu" else (1, 2)
+        named = f"name the columns of words and tags in their place: --text-column {words} --label-column {tags}"
+        advice = named if labelled else "give a file of texts, such as .txt or .jsonl"
         raise UserError(f"{path}: spans stand in raw texts, not among words; {advice}")
     universal = suffixes[-1] == ".conllu"
     word_column = _column(columns.words or ("form" if universal else "1"), universal, path)
