@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Inner
 from tokenizers import models, normalizers, pre_tokenizers
 
+from bakeoff.tokenizer.case import Case, bert_normalizer
 from bakeoff.tokenizer.hidden import HiddenText
-from bakeoff.tokenizer.long_words import bert_normalizer
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -178,7 +178,7 @@ def test_words_of_any_length_are_read_by_a_tokenizer_that_has_seen_short_ones(lo
     tokenizer = short_words(lowercase)
     text = " ".join("".join(part * times for part, times in parts).split())
     assert tokenizer.hidden([text]).hidden == 0
-    cuts, normalizer = pre_tokenizers.BertPreTokenizer(), bert_normalizer(lowercase)
+    cuts, normalizer = pre_tokenizers.BertPreTokenizer(), bert_normalizer(Case(lowercase, False))
     words = [word for word, _ in cuts.pre_tokenize_str(normalizer.normalize_str(text))]
     parts_of = [word[place : place + 100] for word in words for place in range(0, len(word), 100)]
     ((ids, _),) = tokenizer.encode([text])

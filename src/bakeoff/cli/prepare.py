@@ -67,7 +67,12 @@ def prepare(
         typer.Option(min=1, help="Size of the vocabulary, tokenizer.size in a recipe. Default: 8192, or the recipe's."),
     ] = None,
     lowercase: Annotated[
-        bool | None, typer.Option("--lowercase/--cased", help="Lower-case the text. Default: cased, or the recipe's.")
+        bool | None,
+        typer.Option(
+            "--lowercase/--cased",
+            help="Lower-case the text; accents are stripped where fewer than 1 % of its letters have one. Default: "
+            "cased, or the recipe's.",
+        ),
     ] = None,
     end_of_line: Annotated[
         bool | None,

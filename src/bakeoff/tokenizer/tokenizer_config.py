@@ -19,7 +19,8 @@ class TokenizerConfig(Config):
     """Size of the vocabulary with its five special tokens (`prepare --vocabulary`); a small text can give a smaller
     one."""
     lowercase: bool = False
-    """Whether to lower-case the text and strip accents, as uncased BERT does."""
+    """Whether to lower-case the text, and strip accents, as uncased BERT does, where fewer than 1 % of the letters have
+    one; of more they belong to the writing (umlauts, tones, vowel signs), and stay."""
     end_of_line: bool = False
     """Whether each line, also an empty one, is a sentence whose end is a token; for whitespace and character."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from tokenizers import Tokenizer as Inner
 
 from bakeoff.errors import UserError
 from bakeoff.text.segmentation import ALPHABETS_WITHOUT_SPACES, IDEOGRAPHS
-from bakeoff.tokenizer.long_words import LONGEST_WORD, bert_normalizer, words_of_any_length
+from bakeoff.tokenizer.case import Case, bert_normalizer, case_normalizer
+from bakeoff.tokenizer.long_words import LONGEST_WORD, words_of_any_length
 from bakeoff.tokenizer.word_counts import WordCounts
 
 # The words of `bakeoff.text.segmentation` as Oniguruma has them, but that don't, 3.14 and well-known are words, too.
@@ -38,7 +39,7 @@ def train(
     Args:
         kind: see `TokenizerConfig.kind`.
         size: size of the vocabulary with the special tokens.
-        lowercase: lower-case and strip accents.
+        lowercase: lower-case, and strip accents where they are rare, see `Case`.
         specials: special tokens, which get the first ids; the second is the unknown token.
         texts: the sample, which is read more than once; an iterator is kept in memory.
         end_of_line: whether each text is a line whose end is a token (kind character).
@@ -52,7 +53,7 @@ def train(
     counts = _count_characters(texts)
     if not any(not chr(code).isspace() for code in np.flatnonzero(counts)):
         raise UserError(_NOTHING)
-    inner, trainer = _BUILD[kind](size, lowercase, list(specials))
+    inner, trainer = _BUILD[kind](size, Case.of(lowercase, counts), list(specials))
     if end_of_line:
         inner.pre_tokenizer = _parts(LINE_CHARACTER_PATTERN)
     if kind in ("wordpiece", "char_bpe", "unigram"):
@@ -91,11 +92,12 @@ def train_whitespace(
     """
     _require_size("whitespace", size, specials)
     inner = Inner(models.WordLevel({}, unk_token=specials[1]))
-    normalizer = _lowercased(lowercase)
+    words = counts.words()
+    normalizer = case_normalizer(Case.of(lowercase, _characters_of(words)))
     if normalizer is not None:
         inner.normalizer = normalizer
     known: Counter[str] = Counter()
-    for word, count in counts.words().items():
+    for word, count in words.items():
         known[word if normalizer is None else normalizer.normalize_str(word)] += count
     if not known:
         raise UserError(_NOTHING)
@@ -104,8 +106,8 @@ def train_whitespace(
         inner.pre_tokenizer = pre_tokenizers.Split(Regex(LINE_PATTERN), behavior="removed", invert=True)
     else:
         inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words = sorted((word for word in known if word not in specials), key=lambda word: (-known[word], word))
-    vocabulary = [*specials, *words[: size - len(specials)]]
+    likeliest = sorted((word for word in known if word not in specials), key=lambda word: (-known[word], word))
+    vocabulary = [*specials, *likeliest[: size - len(specials)]]
     inner.model = models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token=specials[1])
     return inner
 
@@ -180,6 +182,14 @@ def _count_characters(texts: Iterable[str]) -> np.ndarray:
     return counts
 
 
+def _characters_of(words: Mapping[str, int]) -> np.ndarray:
+    """Counts of all code points of counted words, (0x110000,) int64."""
+    counts = np.zeros(0x110000, dtype=np.int64)
+    for word, count in words.items():
+        np.add.at(counts, [ord(letter) for letter in word], count)
+    return counts
+
+
 def _codes(pieces: list[str]) -> np.ndarray:
     return np.frombuffer("".join(pieces).encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
 
@@ -197,17 +207,9 @@ class _WithoutRare:
         return (text.translate(self._table) for text in self._texts) if self._table else iter(self._texts)
 
 
-def _lowercased(lowercase: bool, *others: normalizers.Normalizer) -> normalizers.Normalizer | None:
-    """The other normalizers, followed by lower-casing and removal of accents if wanted; None: there are no steps."""
-    steps = list(others)
-    if lowercase:
-        steps += [normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.NFC()]
-    return normalizers.Sequence(steps) if steps else None
-
-
-def _wordpiece(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _wordpiece(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.WordPiece(unk_token=specials[1], max_input_chars_per_word=LONGEST_WORD))
-    inner.normalizer = bert_normalizer(lowercase)
+    inner.normalizer = bert_normalizer(case)
     inner.pre_tokenizer = words_of_any_length()
     inner.decoder = decoders.WordPiece(prefix="##", cleanup=False)
     return inner, trainers.WordPieceTrainer(
@@ -215,9 +217,9 @@ def _wordpiece(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, 
     )
 
 
-def _byte_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _byte_bpe(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.BPE())
-    normalizer = _lowercased(lowercase)
+    normalizer = case_normalizer(case)
     if normalizer is not None:
         inner.normalizer = normalizer
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -231,9 +233,9 @@ def _byte_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, A
     )
 
 
-def _char_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _char_bpe(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.BPE(unk_token=specials[1], end_of_word_suffix="</w>"))
-    inner.normalizer = bert_normalizer(lowercase)
+    inner.normalizer = bert_normalizer(case)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.BPEDecoder(suffix="</w>")
     return inner, trainers.BpeTrainer(
@@ -245,10 +247,10 @@ def _char_bpe(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, A
     )
 
 
-def _unigram(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _unigram(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.Unigram())
     # Metaspace knows the space alone; any other whitespace is made one, as SentencePiece does.
-    inner.normalizer = _lowercased(lowercase, normalizers.Replace(Regex(r"\s+"), " "))
+    inner.normalizer = case_normalizer(case, normalizers.Replace(Regex(r"\s+"), " "))
     inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     inner.decoder = decoders.Metaspace(prepend_scheme="always")
     return inner, trainers.UnigramTrainer(
@@ -256,16 +258,16 @@ def _unigram(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, An
     )
 
 
-def _word(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _word(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.WordLevel(unk_token=specials[1]))
-    inner.normalizer = bert_normalizer(lowercase)
+    inner.normalizer = bert_normalizer(case)
     inner.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
     return inner, trainers.WordLevelTrainer(vocab_size=size, special_tokens=specials, show_progress=False)
 
 
-def _character(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, Any]:
+def _character(size: int, case: Case, specials: list[str]) -> tuple[Inner, Any]:
     inner = Inner(models.WordLevel(unk_token=specials[1]))
-    normalizer = _lowercased(lowercase)
+    normalizer = case_normalizer(case)
     if normalizer is not None:
         inner.normalizer = normalizer
     inner.pre_tokenizer = _parts(CHARACTER_PATTERN)
