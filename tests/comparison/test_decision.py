@@ -108,10 +108,15 @@ def test_where_recipes_are_compared_with_a_baseline_alone_none_is_the_cheapest_o
 def test_costs_that_differ_by_less_than_measurements_do_are_equal():
     points = [(640.0, 0.80), (642.0, 0.79), (600.0, 0.79)]
     assert front(points) == [True, False, True]
-    assert front(points, 0.05) == [True, False, True]
+    latency, memory = (cost for cost in COSTS if cost.name in ("latency", "memory"))
+    assert front(points, latency.less) == [True, False, True]
     assert front([(640.0, 0.80), (620.0, 0.79)]) == [True, True]
-    assert front([(640.0, 0.80), (620.0, 0.79)], 0.05) == [True, False]
-    assert front([(640.0, 0.80), (620.0, 0.80)], 0.05) == [True, True]
+    assert front([(640.0, 0.80), (620.0, 0.79)], latency.less) == [True, False]
+    assert front([(640.0, 0.80), (620.0, 0.80)], latency.less) == [True, True]
+    for size, equal in ((20, False), (880, False), (920, True), (1040, True)):  # MiB against a recipe of 1,000
+        assert front([(2**20 * 1000, 0.80), (2**20 * size, 0.80)], memory.less)[0] == equal
+    assert front([(2**20 * 58, 0.80), (2**20 * 15, 0.79)], memory.less) == [True, False]
+    assert front([(2**20 * 90, 0.80), (2**20 * 15, 0.79)], memory.less) == [True, True]
 
 
 def test_with_a_margin_the_cheapest_is_one_that_is_shown_to_be_within_it():

@@ -101,6 +101,17 @@ def test_trials_of_a_comparison_are_counted(write, tmp_path):
 
 
 @pytest.mark.slow
+def test_trials_that_are_done_are_counted_as_done(write, tmp_path):
+    plan = write(recipes=["gpt-tiny.yaml"], seeds=1, budget="steps=100", search={"trials": 2, "budget": "50 %"})
+    before = forecast_comparison(plan, tmp_path / "out", jobs=1)
+    compare(plan, tmp_path / "out", jobs=1)
+    after = forecast_comparison(plan, tmp_path / "out", jobs=1)
+    assert counts(before) == [(what, name, jobs, 0) for what, name, _, jobs in counts(after)]
+    assert (after.works[0].what, after.works[0].jobs, after.works[0].done) == ("trial", 0, 2)
+    assert after.seconds == 0
+
+
+@pytest.mark.slow
 def test_trials_of_a_recipe_whose_pre_trainings_are_copies_are_counted(write, tmp_path):
     ways = [{"recipe": "gpt-tiny.yaml", "name": f"{length}", "finetune": {"length": length}} for length in (16, 24)]
     plan = write(recipes=ways, budget="steps=200", search={"trials": 4, "budget": "50 %"})

@@ -1,6 +1,8 @@
 import json
 import math
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ pytest.importorskip("onnxruntime")
 from bakeoff.interop.onnx import export as own
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.readme import OF_ENCODER, snippet
+from bakeoff.tasks.rows.inputs import InputFormat
 
 pytestmark = pytest.mark.slow  # what needs these libraries is left out of the quick tests anyway
 
@@ -51,6 +54,20 @@ def test_the_lines_of_the_readme_run_without_bakeoff(written, monkeypatch, capsy
     assert "bakeoff" not in lines
     exec(compile(lines, "README.md", "exec"), {})
     assert capsys.readouterr().out.startswith("(2, ")
+
+
+@pytest.mark.parametrize("truncate", ["head", "head+tail"])
+def test_the_lines_of_the_readme_cut_a_text_as_its_run_does(truncate, encoder, written, tmp_path, monkeypatch):
+    folder = Path(shutil.copytree(written.path, tmp_path / "onnx"))
+    config = json.loads((folder / "config.json").read_text()) | {"length": 12, "truncate": truncate}
+    (folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(folder)
+    texts = [" ".join(["the river finds the old stone"] * times) for times in (1, 2, 3, 9)] + [""]
+    lines = snippet(config, "pass").replace('["The first text.", "A second one, which is longer."]', repr(texts))
+    exec(compile(lines, "README.md", "exec"), names := {})
+    expected = InputFormat(encoder.tokenizer, encoder.recipe, 12, truncate).encode(texts).ids
+    assert names["rows"] == [ids.tolist() for ids in expected]
+    assert max(map(len, names["rows"])) == 12
 
 
 def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypatch, capsys):

@@ -126,6 +126,13 @@ def test_values_that_json_has_not_and_keys_that_come_later_are_kept(fitted, tmp_
     arguments = ["predict", str(fitted.path), "--texts", str(texts), "--keep-columns", "--device", "cpu"]
     assert command([*arguments, "--json"]) == 2
     assert f"{texts}:4: 'note': half of a surrogate pair" in capsys.readouterr().err
+    named = tmp_path / "named.jsonl"
+    named.write_text('{"text": "apple", "k\\udc00": {"a": 1}}\n')
+    for out in ("a.csv", "a.jsonl"):
+        asked = [str(named) if each == str(texts) else each for each in arguments]
+        assert command([*asked, "--out", str(tmp_path / out)]) == 2
+        assert f"{named}:1: a name: half of a surrogate pair" in capsys.readouterr().err
+        assert not (tmp_path / out).exists()
     arguments += ["--errors", "replace"]
     for out in (".jsonl", ".parquet"):
         if out == ".parquet":

@@ -121,7 +121,7 @@ class _Counted:
         finetunings = [each for each in self.finetunings if each.recipe.name == name]
         vocabulary = Tokenizer.load(self.opened.texts[name].tokenizer).size
         size = Size.of(self.opened.recipes[name], vocabulary, self.plan.device)
-        if pretrainings or name in self.opened.searches.waiting:  # else it is compared as it is, or copied
+        if pretrainings or name in self.opened.searches.planned:  # else it is compared as it is, or copied
             steps, seconds = self._pretraining(name, pretrainings)
             yield from self._trials(name, steps, seconds, size)
         if pretrainings:
@@ -173,9 +173,9 @@ class _Counted:
         return steps, steps * time.seconds
 
     def _trials(self, name: str, steps: int, seconds: float, size: Size) -> Iterable[Work]:
-        """The trials of a recipe's search, if it has one that is not done."""
+        """The trials of a recipe's search, if it has one."""
         search = self.plan.search
-        if search is None or name not in self.opened.searches.waiting:
+        if search is None or name not in self.opened.searches.planned:
             return
         path = self.opened.searches.planned[name].directory / SEARCH
         if path.is_file():

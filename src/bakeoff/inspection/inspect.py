@@ -68,7 +68,9 @@ def inspect(
             folder cannot be made, or holds other files under the names of these two.
     """
     if FinetunedRun.at(run):
-        raise UserError(f"{run}: inspect reads a pre-trained run; give the one that this was fine-tuned from")
+        raise UserError(
+            f"{run}: fine-tuned, and inspect reads pre-trained runs, such as the one that a run was fine-tuned from"
+        )
     opened = Run.open_trained(run)
     text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
     opened.require_tokenizer_of(text)

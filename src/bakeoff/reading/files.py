@@ -164,7 +164,9 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
 
 def _refuse(error: OSError) -> None:
     """Raise the error of an unreadable file or folder: to pass over it in silence would lose text."""
-    raise UserError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions or move it away")
+    dead = os.path.islink(error.filename) and not os.path.exists(error.filename)
+    advice = "remove this link to nothing" if dead else "change its permissions or move it away"
+    raise UserError(f"{error.filename}: cannot be read ({error.strerror}); {advice}")
 
 
 class Line(NamedTuple):

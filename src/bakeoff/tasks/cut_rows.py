@@ -56,6 +56,8 @@ class CutRows(Config):
     @property
     def percent(self) -> str:
         """The share of the tokens that are not read: 23.1 %."""
+        if 0.9995 <= self.share < 1:
+            return "more than 99.9 %"
         return "less than 0.1 %" if 0 < self.share < 0.001 else f"{percent(self.share)} %"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bakeoff.cli.shared.output_files import plain
 from bakeoff.cli.shared.parquet_file import require_columns
 from bakeoff.errors import UserError
+from bakeoff.reading.table_reader import whole_characters
 
 if TYPE_CHECKING:
     from bakeoff.tasks.predict import Predicted
@@ -90,7 +91,8 @@ def _names(path: Path, form: "TableForm") -> Collection[str]:
 def _rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, values in _raw_rows(path, form):
         where = f"{path}:{number}"
-        yield number, {name: plain(value, f"{where}: '{name}'", form.errors) for name, value in values.items()}
+        whole = {whole_characters(name, f"{where}: a name", form.errors): each for name, each in values.items()}
+        yield number, {name: plain(each, f"{where}: '{name}'", form.errors) for name, each in whole.items()}
 
 
 def _raw_rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -48,7 +48,7 @@ def plain(value: Any, where: str, errors: str) -> Any:
         UserError: there is such a half.
     """
     if isinstance(value, Mapping):
-        return {str(name): plain(each, where, errors) for name, each in value.items()}
+        return {whole_characters(str(name), where, errors): plain(each, where, errors) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each, where, errors) for each in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -4,6 +4,7 @@ A recipe is on the Pareto front of score and a cost if no other one has at least
 more of the one or less of the other.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
@@ -32,6 +33,12 @@ class Cost(NamedTuple):
     """The words for the recipe with the least of it: the quickest."""
     noise: float = 0.0
     """The share by which two measurements of equal recipes may differ; less than that is no difference of cost."""
+    grain: float = 0.0
+    """The amount by which they may differ besides, in the measured unit."""
+
+    def less(self, one: float, other: float) -> bool:
+        """Whether one cost is less than another by more than the noise of measuring them."""
+        return one * (1 + self.noise) + self.grain < other
 
 
 def milliseconds(value: float) -> str:
@@ -44,7 +51,14 @@ COSTS = (
     Cost("latency", "latency", "latency, ms", 1e-3, milliseconds, "the quickest", 0.05),
     Cost("parameters", "parameters", "parameters, millions", 1e6, quantity, "the smallest"),
     Cost(
-        "memory", "memory", "memory that pre-training took, MiB", 2.0**20, memory, "the one with the least memory", 0.05
+        "memory",
+        "memory",
+        "memory that pre-training took, MiB",
+        2.0**20,
+        memory,
+        "the one with the least memory",
+        0.05,
+        64 * 2.0**20,  # equal trainings differ by as much, since what is loaded once counts for the first of a process
     ),
     Cost("training", "pre-training", "time of pre-training, minutes", 60.0, duration, "the one trained quickest", 0.05),
 )
@@ -71,15 +85,14 @@ class Choice(NamedTuple):
     """Whether it is a recipe."""
 
 
-def front(points: Sequence[tuple[float, float]], noise: float = 0.0) -> list[bool]:
+def front(points: Sequence[tuple[float, float]], less: Callable[[float, float], bool] = operator.lt) -> list[bool]:
     """Whether each of some points (cost, value) is on the Pareto front, with less cost and more value better.
 
-    Costs that differ by no more than the share `noise` are equal.
+    `less` says whether one cost is less than another; costs of which neither is are equal.
     """
-    most = 1 + noise
     return [
         not any(
-            other[0] <= cost * most and other[1] >= value and (other[0] * most < cost or other[1] > value)
+            not less(cost, other[0]) and other[1] >= value and (less(other[0], cost) or other[1] > value)
             for other in points
         )
         for cost, value in points
@@ -145,7 +158,7 @@ def costs(results: Results, entry: RecipeEntry, task: str) -> dict[str, float]:
 def on_front(measure: ShownMetric, those: Sequence[Choice], cost: str) -> set[str]:
     """The labels of the choices on the Pareto front of the score and a cost; choices without the cost are left out."""
     known = [each for each in those if cost in each.costs]
-    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known], _noise(cost))
+    marks = front([(each.costs[cost], measure.gain(each.score)) for each in known], _cost(cost).less)
     return {each.label for each, mark in zip(known, marks, strict=True) if mark}
 
 
@@ -155,10 +168,9 @@ def cheapest(measure: ShownMetric, those: Sequence[Choice], cost: str) -> Choice
     Of costs that are equal but for the noise of measuring them, the better one.
     """
     level = _level_at(those, cost)
-    most = (1 + _noise(cost)) * min((each.costs[cost] for each in level), default=0.0)
-    return max(
-        (each for each in level if each.costs[cost] <= most), key=lambda each: measure.gain(each.score), default=None
-    )
+    least, less = min((each.costs[cost] for each in level), default=0.0), _cost(cost).less
+    equal = [each for each in level if not less(least, each.costs[cost])]
+    return max(equal, key=lambda each: measure.gain(each.score), default=None)
 
 
 def _level_at(those: Sequence[Choice], cost: str) -> list[Choice]:
@@ -166,8 +178,8 @@ def _level_at(those: Sequence[Choice], cost: str) -> list[Choice]:
     return [each for each in those if each.is_recipe and each.level and cost in each.costs]
 
 
-def _noise(cost: str) -> float:
-    return next(each.noise for each in COSTS if each.name == cost)
+def _cost(name: str) -> Cost:
+    return next(each for each in COSTS if each.name == name)
 
 
 def decisions(results: Results) -> Iterator[str]:

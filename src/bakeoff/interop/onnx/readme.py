@@ -26,11 +26,15 @@ rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in te
 second = [len(row) for row in rows]
 """
 
+ENDS = """def kept(ids):  # of what is too long the beginning and the end
+    return ids if len(ids) <= room else ids[: room // 4] + ids[room // 4 - room :]
+"""
+
 OF_PAIRS = """pairs = [("Where is the town?", "The town is behind the hill.")]
 opened = [config["before"] + ids_of(first) + config["between"] for first, _ in pairs]
 second = [len(row) for row in opened]
 rows = [row + ids_of(other) + config["behind"] for row, (_, other) in zip(opened, pairs)]
-assert max(map(len, rows)) <= config["length"]
+assert max(map(len, rows)) <= config["length"], "a pair is longer than a row"
 """
 
 RUN = """width = max(map(len, rows))
@@ -126,7 +130,10 @@ def snippet(settings: dict[str, Any], ending: str) -> str:
     run = RUN
     if settings["start_last"]:
         run = run.replace("feeds = ", START_LAST + "feeds = ", 1)
-    return OPENING + (OF_PAIRS if settings["pairs"] else OF_TEXTS) + run + f"{ending}\n"
+    texts = OF_PAIRS if settings["pairs"] else OF_TEXTS
+    if settings["truncate"] == "head+tail" and not settings["pairs"]:
+        texts = ENDS + texts.replace("ids_of(text)[:room]", "kept(ids_of(text))")
+    return OPENING + texts + run + f"{ending}\n"
 
 
 def readme(name: str, settings: dict[str, Any], ending: str) -> str:

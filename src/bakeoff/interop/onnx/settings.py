@@ -39,6 +39,7 @@ def settings_of(
         "kind": kind,
         **(_interface(*graphs.values()) if len(graphs) == 1 else _interfaces(graphs)),
         "length": longest,
+        "truncate": format.truncate,
         "pairs": pairs,
         "before": before,
         "between": between,

@@ -85,7 +85,8 @@ class QuestionAnsweringConfig(TaskConfig):
     reads_windows: ClassVar[bool] = True
     exported: ClassVar = TransformersHead("QuestionAnswering", columns={})
     prints_outputs: ClassVar[str] = (
-        "print(outputs[0].argmax(1))  # for each pair the tokens where its answer begins and ends"
+        "# For each pair the likeliest first and last token of an answer, each by itself; 0: there is none.\n"
+        "print(outputs[0].argmax(1))"
     )
     metrics: ClassVar[Mapping[str, Metric]] = {"f1": Metric("F1 of words"), "exact": Metric("exact match")}
     simplest: ClassVar[str] = "words near the question's, or none"
