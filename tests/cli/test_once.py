@@ -58,3 +58,19 @@ def test_an_option_without_a_value_is_refused(given, capsys):
     assert run(["contrast", "r", "--corpus", "c", "--out", "o", "--option", given]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"bakeoff: --option {given}: holds no value; give one, or leave the option out for the default"
+
+
+def test_the_home_folder_is_meant_by_its_sign_wherever_a_path_is_given(tmp_path, monkeypatch, capsys):
+    """A shell leaves the sign in --out=~/corpus."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (home / "text.txt").write_text("A river is old. A stone is new.\n\n" * 40)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(elsewhere)
+    assert run(["prepare", "~/text.txt", "--out=~/corpus", "--document-per-line", "--vocabulary", "60"]) == 0
+    assert (home / "corpus" / "corpus.json").is_file()
+    assert run(["peek", "gpt-tiny", "--corpus=~/corpus"]) == 0
+    assert run(["runs", "~/none"]) == 2
+    assert f"{home / 'none'}: no such folder" in capsys.readouterr().err
+    assert not any(elsewhere.iterdir())

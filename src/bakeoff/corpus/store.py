@@ -57,7 +57,7 @@ class Corpus:
             UserError: there is no such folder, it holds no corpus, an unfinished one or one of another version, the
                 manifest is damaged, or a split has the wrong size.
         """
-        path = path_of(path, "corpus")
+        path = path_of(path, "corpus").expanduser()
         if not path.exists():
             raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {quote(str(path))}`")
         if not (path / MANIFEST).is_file():

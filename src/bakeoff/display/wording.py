@@ -72,8 +72,10 @@ def verb(number: int, singular: str, plural: str) -> str:
 
 
 def budget(text: str) -> str:
-    """A budget in words: minutes=10 as 10 minutes."""
+    """A budget in words: minutes=10 as 10 minutes, flops=18000000000.0 as 1.8e10 FLOPs."""
     kind, _, amount = text.partition("=")
+    if kind == "flops":
+        amount = f"{float(amount):.4g}".replace("e+", "e")
     return f"{amount} {'FLOPs' if kind == 'flops' else kind.removesuffix('s') if amount == '1' else kind}"
 
 

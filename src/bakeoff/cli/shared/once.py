@@ -1,6 +1,8 @@
-"""Commands that refuse a second value of an option that takes one, of which click would take the last in silence."""
+"""The values of a command's options: one where one is taken, and paths with ~, which a shell leaves in --out=~/runs."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand
@@ -16,13 +18,23 @@ _SEVERAL = {
 
 
 class Verb(TyperCommand):
-    """A command whose options that take one value are given one."""
+    """A command whose options that take one value are given one, and whose paths may begin with ~."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             _require_one_value_each(self.get_params(ctx), args)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        for name, value in ctx.params.items():
+            ctx.params[name] = _at_home(value)
+        return rest
+
+
+def _at_home(value: Any) -> Any:
+    """A path, or several, with the home folder in place of ~; what is none stays."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_at_home, value))
+    return Path(os.path.expanduser(value)) if isinstance(value, Path) else value
 
 
 def _require_one_value_each(parameters: Sequence[Any], arguments: Sequence[str]) -> None:
