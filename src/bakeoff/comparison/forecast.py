@@ -121,9 +121,10 @@ class _Counted:
         finetunings = [each for each in self.finetunings if each.recipe.name == name]
         vocabulary = Tokenizer.load(self.opened.texts[name].tokenizer).size
         size = Size.of(self.opened.recipes[name], vocabulary, self.plan.device)
-        if pretrainings or name in self.opened.searches.planned:  # else it is compared as it is, or copied
+        steps, seconds = 0, 0.0
+        if pretrainings or name in self.opened.searches.waiting:  # else it is compared as it is, or copied
             steps, seconds = self._pretraining(name, pretrainings)
-            yield from self._trials(name, steps, seconds, size)
+        yield from self._trials(name, steps, seconds, size)
         if pretrainings:
             done = sum(each.finished for each in pretrainings)
             yield self._work("pre-training", name, len(pretrainings), done, seconds, size)
