@@ -1,6 +1,7 @@
 """Errors that a user can cause: one line that says what is wrong, where, and what to do."""
 
 import difflib
+import os
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -62,6 +63,11 @@ def require_object(name: str, given: object, kind: type, advice: str, *, needed:
     """
     if not isinstance(given, kind) and (needed or given is not None):
         raise UserError(f"{name}: {shown(given)} is no {kind.__name__}; give {advice}")
+
+
+def at_home(path: str | PathLike[str]) -> Path:
+    """A path with the home folder in place of ~; that of a user who is not known stays as it is written."""
+    return Path(os.path.expanduser(path))
 
 
 def path_of(given: object, name: str = "run") -> Path:

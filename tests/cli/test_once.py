@@ -74,3 +74,24 @@ def test_the_home_folder_is_meant_by_its_sign_wherever_a_path_is_given(tmp_path,
     assert run(["runs", "~/none"]) == 2
     assert f"{home / 'none'}: no such folder" in capsys.readouterr().err
     assert not any(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["prepare", "~nobody-here/text.txt", "--out", "corpus"],
+        ["peek", "gpt-tiny", "--corpus", "~nobody-here/corpus"],
+        ["peek", "gpt-tiny", "--corpus", "~nobody-here/a:0.5,~nobody-here/b:0.5"],
+        ["import", "~nobody-here/model", "--out", "run"],
+        ["runs", "~nobody-here/runs"],
+        ["compare", "plan.yaml", "--out", "comparison"],
+    ],
+)
+def test_the_home_of_a_user_who_is_not_known_is_a_folder_that_is_not_there(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    plan = "recipes: [gpt-tiny, bert-tiny]\ncorpus: ~nobody-here/corpus\nbudget: steps=10\nseeds: 1\ntasks: []\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+    assert run(arguments) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("bakeoff: ")
+    assert "~nobody-here" in said

@@ -12,7 +12,7 @@ from bakeoff import checksums
 from bakeoff.corpus.bounds import check_bounds
 from bakeoff.corpus.manifest import Manifest
 from bakeoff.corpus.split import Split
-from bakeoff.errors import UserError, path_of
+from bakeoff.errors import UserError, at_home, path_of
 from bakeoff.json_files import read_json
 from bakeoff.tokenizer.hidden import HiddenText
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ class Corpus:
             UserError: there is no such folder, it holds no corpus, an unfinished one or one of another version, the
                 manifest is damaged, or a split has the wrong size.
         """
-        path = path_of(path, "corpus").expanduser()
+        path = at_home(path_of(path, "corpus"))
         if not path.exists():
             raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {quote(str(path))}`")
         if not (path / MANIFEST).is_file():

@@ -6,7 +6,7 @@ from typing import Any
 
 from bakeoff.corpus.manifest import SourceFile
 from bakeoff.corpus.store import Corpus
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.progress import ShowProgress
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
@@ -69,7 +69,7 @@ def _found(source: SourceFile, corpus: Path) -> Path:
     """
     if source.revision is not None:
         raise UserError(f"{corpus}: its text is from the Hub ({source.path}); {ADVICE}")
-    path = Path(source.path).expanduser()
+    path = at_home(source.path)
     folders = [Path(), *corpus.resolve().parents]
     there = [folder / path for folder in folders if (folder / path).is_file()]
     same = [each for each in there if each.stat().st_size == source.bytes]

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from bakeoff.config import LARGEST, Config
-from bakeoff.errors import path_of
+from bakeoff.errors import at_home, path_of
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter
 from bakeoff.preparation.planning.selection import SelectionOptions
 from bakeoff.reading.aligned import PairOptions
@@ -102,7 +102,7 @@ def paths_of(texts: Texts) -> list[Path]:
     Raises:
         UserError: one is something else, such as a number.
     """
-    return [path_of(each, "file").expanduser() for each in ([texts] if isinstance(texts, str | Path) else texts)]
+    return [at_home(path_of(each, "file")) for each in ([texts] if isinstance(texts, str | Path) else texts)]
 
 
 def _require_share(value: float) -> None:

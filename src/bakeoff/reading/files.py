@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 import zstandard
 
-from bakeoff.errors import UserError, path_of, require_utf8
+from bakeoff.errors import UserError, at_home, path_of, require_utf8
 from bakeoff.reading.decoding import NUL_BYTES, decompressed, unmarked_wide, utf8_of, wide_mark, wide_mistake
 from bakeoff.reading.hub import HubFile, hub_files, on_hub
 from bakeoff.regular_files import open_regular, require_regular
@@ -116,7 +116,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         if isinstance(text, str) and on_hub(text):
             files.update((str(file), file) for file in hub_files(text))
             continue
-        path = path_of(text, "texts").expanduser()
+        path = at_home(path_of(text, "texts"))
         if path.is_dir():
             matches = _in_folder(path, skips)
         elif path.exists():

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 from bakeoff.extras import missing
 from bakeoff.reading.class_names import NamedField, field_of
 from bakeoff.reading.table_reader import TableReader
@@ -90,7 +90,7 @@ def hub_files(text: str, *, whole: bool = False) -> list[HubFile]:
         raise missing(f"{text}: data sets of the Hub need the library datasets", "hub") from None
     path, config, split = match["path"], match["config"], match["split"] or "train"
     datasets.disable_progress_bars()
-    folder = Path(path).expanduser()
+    folder = at_home(path)
     with _refusing(text):
         revision, sizes = (None, {}) if folder.is_dir() else _commit(path)
         try:

@@ -1,6 +1,5 @@
 """The values of a command's options: one where one is taken, and paths with ~, which a shell leaves in --out=~/runs."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from typer.core import TyperCommand
 from typing_extensions import override
 
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 
 _SEVERAL = {
     "--corpus": "mix them: --corpus DIR:0.7,DIR:0.3",
@@ -34,7 +33,7 @@ def _at_home(value: Any) -> Any:
     """A path, or several, with the home folder in place of ~; what is none stays."""
     if isinstance(value, list | tuple):
         return type(value)(map(_at_home, value))
-    return Path(os.path.expanduser(value)) if isinstance(value, Path) else value
+    return at_home(value) if isinstance(value, Path) else value
 
 
 def _require_one_value_each(parameters: Sequence[Any], arguments: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from bakeoff.comparison.planning.recipe_sources import found_corpus
 from bakeoff.comparison.planning.search_plan import SearchPlan, Share
 from bakeoff.comparison.planning.task_plan import TaskPlan, is_measure, places, with_data_sets
 from bakeoff.config import LARGEST, Config
-from bakeoff.errors import UserError, nearest, path_of
+from bakeoff.errors import UserError, at_home, nearest, path_of
 from bakeoff.optimization.early_stopping import LossUnit
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.measures.measure import MeasureConfig
@@ -281,7 +281,7 @@ class Plan(Config):
         def find(key: str, value: Path) -> Path:
             if on_hub(value):
                 return value
-            resolved = (path.parent / value.expanduser()).resolve()
+            resolved = (path.parent / at_home(value)).resolve()
             if not resolved.exists():
                 raise UserError(f"{path}: {key}: there is no file {resolved}")
             return resolved

@@ -11,7 +11,7 @@ from bakeoff.comparison.planning.grid import RECIPE, Cell, Factors, cells_of, ke
 from bakeoff.comparison.planning.own_settings import FROM_CHANCE, OwnSettings
 from bakeoff.comparison.planning.recipe_sources import SEED, YAML, elsewhere, found_corpus, label_of, of_seed, source_of
 from bakeoff.config import differing
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 from bakeoff.overrides import overlap, within
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -249,7 +249,7 @@ class RecipePlan(OwnSettings):
             if start is None:
                 named = (of_seed(self.start, seed) for seed in seeds)
                 lost = next(name for name in named if elsewhere(name, folder) is None)
-                path = (folder / Path(lost).expanduser()).resolve()
+                path = (folder / at_home(lost)).resolve()
                 raise UserError(f"{where}.start: there is no run or model {path}, and it is no name on the Hub")
             sources["start"] = start
         if self.recipe == self.start:
@@ -258,7 +258,7 @@ class RecipePlan(OwnSettings):
             return {**sources, "recipe": sources["start"]}
         of_run = None
         if self.recipe.endswith(YAML):
-            file = (folder / Path(self.recipe).expanduser()).resolve()
+            file = (folder / at_home(self.recipe)).resolve()
             if not file.exists():
                 raise UserError(f"{where}.recipe: there is no file {file}")
             sources["recipe"] = str(file)
@@ -279,10 +279,10 @@ class RecipePlan(OwnSettings):
         """The recipe's corpus, and the file or folder of its tokenizer."""
         texts = {}
         if self.corpus is not None:
-            file = (folder / self.corpus.expanduser()).resolve()
+            file = (folder / at_home(self.corpus)).resolve()
             texts["corpus"] = file if file.is_file() else found_corpus(self.corpus, folder, f"{where}.corpus")
         if isinstance(self.tokenizer, Path):
-            path = (folder / self.tokenizer.expanduser()).resolve()
+            path = (folder / at_home(self.tokenizer)).resolve()
             if not path.exists():
                 raise UserError(f"{where}.tokenizer: there is no file or folder {path}")
             texts["tokenizer"] = path

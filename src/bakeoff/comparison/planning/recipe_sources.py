@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bakeoff.corpus.mixture import mixture_entries
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 
 YAML = (".yaml", ".yml")
 
@@ -33,7 +33,7 @@ def elsewhere(name: str, folder: Path) -> str | None:
 
     A name on the Hub is one whose first part is no folder here.
     """
-    path = (folder / Path(name).expanduser()).resolve()
+    path = (folder / at_home(name)).resolve()
     if path.is_dir():
         return str(path)
     # Beside other runs, what is not there is a run that is missing, and no name on the Hub.
@@ -51,7 +51,7 @@ def source_of(name: str, folder: Path, seeds: Iterable[int]) -> str | None:
         return elsewhere(name, folder)
     if any(elsewhere(of_seed(name, seed), folder) is None for seed in seeds):
         return None
-    path = (folder / Path(name).expanduser()).resolve()
+    path = (folder / at_home(name)).resolve()
     return str(path) if any(Path(of_seed(str(path), seed)).is_dir() for seed in seeds) else name
 
 
@@ -68,7 +68,7 @@ def found_corpus(corpus: Path, folder: Path, where: str) -> Path:
     """
 
     def find(path: Path) -> Path:
-        resolved = (folder / path.expanduser()).resolve()
+        resolved = (folder / at_home(path)).resolve()
         if not resolved.is_dir():
             raise UserError(f"{where}: there is no directory {resolved}; make it with `bakeoff prepare`")
         return resolved

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from bakeoff.comparison.planning.recipe_plan import Name
 from bakeoff.config import Config
-from bakeoff.errors import UserError
+from bakeoff.errors import UserError, at_home
 from bakeoff.reading.hub import on_hub
 from bakeoff.tasks.datasets.dataset import describes_dataset
 from bakeoff.tasks.datasets.named import named_task
@@ -150,13 +150,13 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
             raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
     data = task.get("data")
     if data is not None and not on_hub(data):
-        data = (path.parent / Path(data).expanduser()).resolve()
+        data = (path.parent / at_home(data)).resolve()
     for key in ("train", "dev", "test"):
         if isinstance(settings.get(key), str) and not on_hub(Path(settings[key])):
-            settings[key] = str((path.parent / Path(settings[key]).expanduser()).resolve())
+            settings[key] = str((path.parent / at_home(settings[key])).resolve())
     name = task["dataset"]
     if describes_dataset(name):
-        name = str((path.parent / Path(name).expanduser()).resolve())
+        name = str((path.parent / at_home(name)).resolve())
     try:
         known = named_task(name, data, settings)
     except UserError as error:

@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from bakeoff.errors import UserError, path_of
+from bakeoff.errors import UserError, at_home, path_of
 from bakeoff.extras import missing
 from bakeoff.json_files import read_json
 from bakeoff.stored_tensors import UNREADABLE
@@ -36,7 +36,7 @@ def folder_of(source: str | Path) -> Path:
     Raises:
         UserError: there is no such folder and no such model, or huggingface_hub is not installed.
     """
-    path = path_of(source, "source").expanduser()
+    path = at_home(path_of(source, "source"))
     if path.exists() or not NAME.fullmatch(str(source)) or str(source).startswith((".", "/")):
         return path
     try:
