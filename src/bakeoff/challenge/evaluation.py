@@ -91,19 +91,24 @@ def multilingual_parts(
 ) -> list[Part]:
     """The parts of the multilingual track: the same of all checkpoints and of the last model."""
     folder = Path("multilingual") if evaluation is None else evaluation
+    tables = [(suite, *_tables(suite, folder / suite.full, evaluation is not None)) for suite in suites]
     parts = []
     for model in [*map(checkpoint_name, words), MAIN]:
-        for suite in suites:
-            place = folder / suite.full
-            files = () if evaluation is None else tuple(files_of(place, tables=True))
-            others = [] if evaluation is None or files else not_lines(place)
-            why = f"; {', '.join(others)} has no JSON object a line" if others else ""
-            parts.append(Part(model, suite.key, files, f"table in {suite.full}{why}", suite, place))
+        for suite, files, wanted in tables:
+            parts.append(Part(model, suite.key, files, wanted, suite, folder / suite.full))
         for key in meco_keys(languages):
             path = folder / file_of(key)
             there = evaluation is not None and path.is_file()
             parts.append(Part(model, key, (path,) if there else (), file_of(key)))
     return parts
+
+
+def _tables(suite: Suite, place: Path, given: bool) -> tuple[tuple[Path, ...], str]:
+    """The files of a suite where an evaluation is given, and in words what is wanted there."""
+    files = tuple(files_of(place, tables=True)) if given else ()
+    others = not_lines(place) if given and not files else []
+    why = f"; {', '.join(others)} has no JSON object a line" if others else ""
+    return files, f"table in {suite.full}{why}"
 
 
 def missing_of(parts: Sequence[Part]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bakeoff.challenge.labelled import LabelledTask
 from bakeoff.challenge.languages import LANGUAGES
-from bakeoff.challenge.suites import Choice, Sizes, Suite, several, solutions, text_of, whole_number
+from bakeoff.challenge.suites import Choice, Sizes, Suite, name_of, several, solutions, text_of, whole_number
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.pooling import natural_pooling
@@ -40,8 +40,7 @@ NOT_DONE = [
 def _pair(good: str, bad: str) -> Callable[[Mapping[str, Any], str], Choice]:
     def read(row: Mapping[str, Any], name: str) -> Choice:
         texts = text_of(row, good), text_of(row, bad)
-        part = row.get("UID")
-        return Choice(name if part is None else str(part), texts, (0, 0), texts)
+        return Choice(name_of(row, "UID") if "UID" in row else name, texts, (0, 0), texts)
 
     return read
 

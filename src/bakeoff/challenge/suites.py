@@ -114,6 +114,17 @@ def text_of(row: Mapping[str, Any], key: str, *, blank: bool = False) -> str:
     return value
 
 
+def name_of(row: Mapping[str, Any], key: str) -> str:
+    """The text of a row under a key, or its number, which tables of others have as a name or a short answer.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it is neither, or it is blank.
+    """
+    value = row[key]
+    return str(value) if isinstance(value, int | float) else text_of(row, key)
+
+
 def several(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """The texts of a row's list under a key.
 
@@ -155,9 +166,7 @@ def solutions(row: Mapping[str, Any]) -> tuple[str, ...]:
     count = next(index for index in range(len(row) + 1) if f"solution{index}" not in row)
     while count and row[f"solution{count - 1}"] in (None, ""):  # as a .csv has it where other rows have more
         count -= 1
-    found = {f"solution{index}": row[f"solution{index}"] for index in range(count)}
-    texts = {key: str(each) if isinstance(each, int | float) else each for key, each in found.items()}
-    return tuple(text_of(texts, key) for key in texts)
+    return tuple(name_of(row, f"solution{index}") for index in range(count))
 
 
 def _comps(row: Mapping[str, Any], name: str) -> Choice:
@@ -245,7 +254,7 @@ def _is_table(path: Path) -> bool:
 def not_lines(folder: Path) -> list[str]:
     """The names of files that might be tables and are not read: .json files that hold no object a line."""
     found = folder.rglob("*.json") if folder.is_dir() else ()
-    return sorted(each.name for each in found if each.name not in ABOUT_DATA and not _is_table(each))
+    return sorted(each.name for each in found if each.is_file() and each.name not in ABOUT_DATA and not _is_table(each))
 
 
 def read_choices(suite: Suite, folder: Path) -> list[Choice]:

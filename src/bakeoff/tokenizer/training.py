@@ -93,7 +93,7 @@ def train_whitespace(
     _require_size("whitespace", size, specials)
     inner = Inner(models.WordLevel({}, unk_token=specials[1]))
     words = counts.words()
-    normalizer = case_normalizer(Case.of(lowercase, _characters_of(words)))
+    normalizer = case_normalizer(Case.of(lowercase, _characters_of(words))) if lowercase else None
     if normalizer is not None:
         inner.normalizer = normalizer
     known: Counter[str] = Counter()
@@ -106,8 +106,8 @@ def train_whitespace(
         inner.pre_tokenizer = pre_tokenizers.Split(Regex(LINE_PATTERN), behavior="removed", invert=True)
     else:
         inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    likeliest = sorted((word for word in known if word not in specials), key=lambda word: (-known[word], word))
-    vocabulary = [*specials, *likeliest[: size - len(specials)]]
+    ranked = sorted((word for word in known if word not in specials), key=lambda word: (-known[word], word))
+    vocabulary = [*specials, *ranked[: size - len(specials)]]
     inner.model = models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token=specials[1])
     return inner
 

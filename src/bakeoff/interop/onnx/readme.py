@@ -20,10 +20,12 @@ tokenizer.encode_special_tokens = True  # their names in a text are text
     return tokenizer.encode(" ".join(unicodedata.normalize("NFC", text).split()), add_special_tokens=False).ids
 """
 
-OF_TEXTS = """room = config["length"] - len(config["before"]) - len(config["behind"])
+OF_SOURCES = """room = config["length"] - len(config["before"]) - len(config["behind"])
 texts = ["The first text.", "A second one, which is longer."]
 rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in texts]
-second = [len(row) for row in rows]
+"""
+
+OF_TEXTS = f"""{OF_SOURCES}second = [len(row) for row in rows]
 """
 
 ENDS = """def kept(ids):  # of what is too long the beginning and the end
@@ -81,11 +83,6 @@ def decode(ids):  # the marks of gaps as their numbers
         return tokenizer.decode(ids)
     runs = [(marked, list(run)) for marked, run in groupby(ids, key=marks.__contains__)]
     return " ".join(" ".join(map(marks.get, run)) if marked else tokenizer.decode(run).strip() for marked, run in runs)
-"""
-
-OF_SOURCES = """room = config["length"] - len(config["before"]) - len(config["behind"])
-texts = ["The first text.", "A second one, which is longer."]
-rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in texts]
 """
 
 WRITING = """width = max(map(len, rows))
