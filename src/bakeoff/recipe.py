@@ -206,7 +206,7 @@ class Recipe(Config):
         Args:
             steps: the steps of the training.
             changes: other values at some dotted keys.
-            steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+            steps_a_pass: the steps of a pass over all texts of the weights; None: the training is one pass.
             before: the steps that have trained the first weights.
         """
         planned = self.training.budget.steps

@@ -1,5 +1,8 @@
 """Weight decay that follows the passes over a text."""
 
+import itertools
+import shutil
+
 import pytest
 import torch
 from hypothesis import given
@@ -10,6 +13,8 @@ from tests.optimization.refusing import check_refusal
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
+from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.resolution import resolve_recipe
 from bakeoff.tuning.ranges import DECAY, RATE, parse_ranges
@@ -63,6 +68,74 @@ def test_weights_without_a_gradient_fade_as_the_rule_says(corpus, tmp_path):
     for name, weight in one.load().named_parameters():
         share = 0.96**30 if weight.dim() >= 2 else 1.0
         assert torch.allclose(weight, share * dict(other.load().named_parameters())[name], atol=1e-4), name
+
+
+def memory(run, passes):
+    """Tokens of the texts whose passes a run's weights remember."""
+    optimizer, summary = run.recipe.training.optimizer, run.summary
+    return summary["tokens"] / summary["steps"] / (optimizer.lr * optimizer.weight_decay) / passes
+
+
+@pytest.fixture(scope="module")
+def further(corpus, tmp_path_factory):
+    """A function that trains two steps on a corpus, from runs or from chance."""
+    folder, numbers = tmp_path_factory.mktemp("further"), itertools.count()
+    recipe = shrink("laptop-encoder-tiny").changed({**FORMS["adamw"], DECAY: {"passes": 300.0}})
+
+    def train(path, run=None, **options):
+        options = {"budget": Budget(steps=2), "progress": False, "device": "cpu", "resume": True} | options
+        start = None if run is None else Start(run=run.path)
+        out = options.pop("out", folder / str(next(numbers)))
+        return pretrain(options.pop("recipe", recipe), path, out, start=start, **options)
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def first(further, corpus):
+    return further(corpus.path)
+
+
+def test_further_training_remembers_the_texts_of_its_start_too(corpus, other, mixture, further, first):
+    """A small text does not decay what a large one has taught; a text that is read again counts once."""
+    texts = {corpus.fingerprint: corpus.train_tokens, other.fingerprint: other.train_tokens}
+    assert first.environment["texts"] == {corpus.fingerprint: corpus.train_tokens}
+    assert memory(first, 300) == pytest.approx(corpus.train_tokens, rel=0.01)
+    again = further(corpus.path, first)
+    assert memory(again, 300) == pytest.approx(corpus.train_tokens, rel=0.01)
+    second = further(other.path, first)
+    third = further(corpus.path, second)
+    both = further(mixture, first)
+    for run in (second, third, both):
+        assert memory(run, 300) == pytest.approx(sum(texts.values()), rel=0.05), run.path
+        assert run.environment["texts"] == texts
+
+
+def test_a_training_that_is_gone_on_with_remembers_the_texts_of_its_start(corpus, other, further, first, tmp_path):
+    out = tmp_path / "run"
+    further(other.path, first, out=out, until=1)
+    longer = further(other.path, first, out=out, budget=Budget(steps=4))
+    assert memory(longer, 300) == pytest.approx(corpus.train_tokens + other.train_tokens, rel=0.05)
+    assert set(longer.environment["texts"]) == {corpus.fingerprint, other.fingerprint}
+
+
+def test_the_text_of_an_older_start_is_read_from_its_decay(corpus, other, further, first, tmp_path):
+    """Runs from before the texts were recorded; a decay that is a number says nothing of a text."""
+    constant = further(corpus.path, recipe=first.recipe.changed({DECAY: 0.01}))
+    for run, tokens in ((first, corpus.train_tokens), (constant, 0)):
+        old = Run(shutil.copytree(run.path, tmp_path / run.path.name))
+        old.replace_environment({key: value for key, value in old.environment.items() if key != "texts"})
+        named = Recipe.parse(first.environment["recipe"], "the recipe")
+        assert memory(further(other.path, old, recipe=named), 300) == pytest.approx(
+            tokens + other.train_tokens, rel=0.05
+        )
+
+
+def test_encoder_and_decoder_bring_their_texts(corpus, other, first, further):
+    decoder = further(other.path, recipe=shrink("laptop-decoder-tiny").changed(FORMS["adamw"]))
+    texts = {corpus.fingerprint: corpus.train_tokens, other.fingerprint: other.train_tokens}
+    assert Start(encoder=first.path, decoder=decoder.path).texts() == texts
+    assert Start(encoder=first.path).texts() == first.environment["texts"]
 
 
 @pytest.mark.parametrize("name", ["albert-base", "gcnn-14", "cnn-lm"])

@@ -14,6 +14,8 @@ class DecayByPasses(Config):
     With decoupled decay a weight is a running mean of its updates over 1 / (eta lambda) steps, whose best length is
     some number of passes, whatever the rate and the size of the text (Wang and Aitchison 2024, arXiv:2405.13698): a
     text that is read once is hardly decayed, and one that is read often strongly. The mean is over 25 steps at least.
+    Where the first weights come from a run, S counts the texts that have trained them, too: what they know of those is
+    in the mean, and a small text would otherwise decay it (docs/learning.md, further training).
     """
 
     passes: float = Field(gt=0)
@@ -27,3 +29,7 @@ class DecayByPasses(Config):
             steps_a_pass: the steps of a pass over the text.
         """
         return 1 / (rate * max(SHORTEST, self.passes * steps_a_pass))
+
+    def steps_a_pass(self, rate: float, decay: float) -> float:
+        """The steps of a pass over the text for which the decay at a rate was chosen; of a short one, too many."""
+        return 1 / (rate * decay * self.passes)

@@ -123,6 +123,11 @@ class PretrainingEnvironment(Environment):
     """Changes of the budget, in their order."""
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since the training began."""
+    steps_before: int = Field(default=0, ge=0, lt=1 << 63)
+    """The steps that have trained the first weights."""
+    texts: dict[str, int] | None = None
+    """Training tokens of the texts that have trained the weights, the first weights' among them, by the fingerprint of
+    each; None: the run was imported, or is from before they were recorded."""
     teachers: list[TeacherRecord] = Field(default=[])
     """The runs whose probabilities were learned, in their order."""
 

@@ -15,6 +15,8 @@ from bakeoff.distributed.processes import Processes
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
+from bakeoff.optimization.decay_by_passes import DecayByPasses
+from bakeoff.optimization.optimizers.base_config import DecayConfig
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.stored_tensors import StoredTensors
@@ -27,6 +29,24 @@ TOKEN_TABLE = "model.embedding.tokens.weight"
 def steps_of(run: Run) -> int:
     """The steps that have trained a run's weights: its own, and those of the runs that its first weights came from."""
     return run.step() + int(run.environment.get("steps_before", 0))
+
+
+def texts_of(run: Run) -> dict[str, int]:
+    """The texts that have trained a run's weights, its start's among them: tokens by the fingerprint of each.
+
+    Of a run from before they were recorded it is the text whose passes its decay followed, if it followed any.
+    """
+    environment = run.environment
+    if (recorded := environment.get("texts")) is not None:
+        return {str(fingerprint): int(tokens) for fingerprint, tokens in recorded.items()}
+    if environment["corpus"] is None:
+        return {}
+    asked = Recipe.parse(environment["recipe"], str(run.path)).training.optimizer
+    passes, fitted, summary = getattr(asked, "weight_decay", None), run.recipe.training.optimizer, run.summary
+    if not isinstance(passes, DecayByPasses) or not isinstance(fitted, DecayConfig) or not summary["steps"]:
+        return {}
+    tokens = passes.steps_a_pass(fitted.rate, fitted.decay) * summary["tokens"] / summary["steps"]
+    return {environment["corpus"]["fingerprint"]: round(tokens)}
 
 
 @torch.no_grad()
@@ -115,6 +135,18 @@ class Start(Config):
             UserError: there is no such run.
         """
         return 0 if self.run is None else steps_of(Run.open_finished(self.run))
+
+    def texts(self) -> dict[str, int]:
+        """The texts that have trained the first weights: tokens by the fingerprint of each.
+
+        Raises:
+            UserError: a run is missing or unfinished.
+        """
+        found: dict[str, int] = {}
+        for path in (self.run, self.encoder, self.decoder):
+            if path is not None:
+                found |= texts_of(Run.open_finished(path))
+        return found
 
     def fit(self, recipe: Recipe) -> Recipe:
         """A recipe with as many layers as the run grows to.

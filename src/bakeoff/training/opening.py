@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 
 from bakeoff import checksums
-from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.corpus.mixture import AnyCorpus, corpora_of, open_corpus
 from bakeoff.distributed.processes import ALONE, Processes
 from bakeoff.durable import is_held
 from bakeoff.errors import UserError
@@ -66,6 +66,12 @@ class Opened(NamedTuple):
         return int(self.request["steps_before"])
 
     @property
+    def tokens_before(self) -> int:
+        """Tokens of the texts that have trained the first weights, without the corpus's."""
+        here = {each.fingerprint for each in corpora_of(self.corpus)}
+        return sum(tokens for fingerprint, tokens in self.request["texts"].items() if fingerprint not in here)
+
+    @property
     def fits_memory(self) -> bool:
         """Whether micro-batches are to be as large as memory allows."""
         return self.recipe.training.micro_batch == "auto"
@@ -97,6 +103,7 @@ def open_training(asked: Asked) -> Opened:
         "corpus": {"path": str(path), "fingerprint": corpus.fingerprint},
         "origin": _origin(asked, run),
         "steps_before": _steps_before(asked, run),
+        "texts": _texts(asked, run) | {each.fingerprint: each.train_tokens for each in corpora_of(corpus)},
     }
     if wanted.training.distillation is not None and not asked.finish_now:
         request["teachers"] = asked.processes.once(lambda: _teachers(run, wanted, corpus))
@@ -184,3 +191,10 @@ def _steps_before(asked: Asked, run: Run | None) -> int:
     if run is not None:
         return int(run.environment.get("steps_before", 0))
     return 0 if asked.start is None else asked.start.steps()
+
+
+def _texts(asked: Asked, run: Run | None) -> dict[str, int]:
+    """The texts that have trained the first weights; a run that is gone on with knows them itself."""
+    if run is not None:
+        return dict(run.environment.get("texts") or {})
+    return {} if asked.start is None else asked.start.texts()

@@ -29,6 +29,7 @@ def resolve_recipe(
     device: str = "auto",
     processes: Processes = ALONE,
     before: int = 0,
+    tokens_before: int = 0,
 ) -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
@@ -42,6 +43,7 @@ def resolve_recipe(
         device: device of the training.
         processes: the processes that train together, whose common speed makes steps of minutes.
         before: the steps that have trained the first weights.
+        tokens_before: tokens of the texts that have trained the first weights, without the corpus's.
 
     Returns:
         A recipe whose training is the same whenever it is run on such a machine.
@@ -67,7 +69,7 @@ def resolve_recipe(
         "training.precision": resolve_precision(recipe.training.precision, on),
         "tokenizer": corpus.tokenizer.config.model_dump(),
     }
-    return recipe.fitted(steps, changes, stages.tokens_a_pass / tokens, before)
+    return recipe.fitted(steps, changes, (tokens_before + stages.tokens_a_pass) / tokens, before)
 
 
 def _words_per_token(budget: Budget, corpus: AnyCorpus) -> float:

@@ -104,7 +104,8 @@ def _gone_on_with(run: Run, opened: Opened) -> tuple[list[str], list[str]]:
 def _resolved(opened: Opened, budget: Budget | None) -> Recipe:
     """The recipe that is asked for, with everything decided."""
     asked = opened.asked
-    return resolve_recipe(opened.recipe, opened.corpus, budget, asked.device, asked.processes, opened.steps_before)
+    before = opened.steps_before, opened.tokens_before
+    return resolve_recipe(opened.recipe, opened.corpus, budget, asked.device, asked.processes, *before)
 
 
 def _whole(run: Run, average: Path | None) -> bool:

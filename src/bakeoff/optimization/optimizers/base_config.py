@@ -49,7 +49,7 @@ class OptimizerBaseConfig(PartConfig):
 
         Args:
             steps: the steps of the training.
-            steps_a_pass: the steps of a pass over the text; None: the training is one pass.
+            steps_a_pass: the steps of a pass over all texts of the weights; None: the training is one pass.
             before: the steps that have trained the first weights; a rate that follows the length follows that of all.
         """
         if not isinstance(self.lr, FollowingRate):
