@@ -10,7 +10,7 @@ from bakeoff.comparison.planning.asking import Asking
 from bakeoff.comparison.reporting import family_findings
 from bakeoff.comparison.reporting.family_findings import family_sentences, of_task
 from bakeoff.comparison.statistics.families import TaskGroups, gain_pairs, interactions, over_tasks, trends
-from bakeoff.comparison.statistics.groups import Group, moderate
+from bakeoff.comparison.statistics.groups import Group, moderate, weighted
 from bakeoff.comparison.statistics.pairs import all_pairs
 
 ROWS, SEEDS = 400, 4
@@ -120,6 +120,102 @@ def test_all_tasks_together_are_the_mean_seed_by_seed():
     assert found.trends["order"].real
     assert over_tasks(tasks[:1], {}, Asking()) is None
     assert over_tasks(tasks[1:], {}, Asking()) is None
+
+
+def answered(rows, texts, clusters=None):
+    """Two recipes' groups, from right or wrong of each seed and row."""
+    return {
+        label: Group.of({seed: [(row.mean(), row)] for seed, row in enumerate(right)}, clusters, 1.0, texts)
+        for label, right in rows.items()
+    }
+
+
+def over_both(one, other):
+    """The first pair over two tasks."""
+    return over_tasks([TaskGroups(task("one"), one, {}), TaskGroups(task("other"), other, {})], {}, Asking()).pairs[0]
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_a_task_twice_says_as_much_as_once(clustered):
+    """Two columns of labels of one table have the same test rows: other rows would change both alike."""
+    random = np.random.default_rng(11)
+    rows = {label: (random.random((5, 60)) < share).astype(float) for label, share in (("a", 0.7), ("b", 0.5))}
+    texts, order = range(60), random.permutation(60)
+    clusters = np.arange(60) // 3 if clustered else None
+    one = answered(rows, texts, clusters)
+    (alone,) = all_pairs(one)
+    again = answered({a: b[:, order] for a, b in rows.items()}, order.tolist(), clusters[order] if clustered else None)
+    for other in (one, again):
+        both = over_both(one, other)
+        assert both.difference == pytest.approx(alone.difference)
+        assert both.interval == pytest.approx(alone.interval, rel=0.02 if clustered else 1e-6)
+        assert both.p == pytest.approx(alone.p, rel=0.1 if clustered else 1e-6)
+    apart = over_both(one, answered(rows, range(60, 120), clusters))
+    assert apart.interval[0] > alone.interval[0] + 0.01
+
+
+def test_tasks_that_share_some_texts_lie_between():
+    random = np.random.default_rng(12)
+    fixed = {label: random.random(400) < share for label, share in (("a", 0.7), ("b", 0.5))}
+
+    def of(first):
+        """The answers to 200 of the 400 texts, of which each seed draws one in ten anew."""
+        anew = random.random((5, 200)) < 0.1
+        rows = {label: np.where(anew, anew, right[first : first + 200]).astype(float) for label, right in fixed.items()}
+        return answered(rows, range(first, first + 200))
+
+    widths = []
+    for shared in (200, 100, 0):
+        both = over_both(of(0), of(200 - shared))
+        widths.append(both.interval[1] - both.interval[0])
+    same, half, none = widths
+    assert same > half + 0.01 > none + 0.02
+
+
+def test_a_recipe_that_is_worse_on_one_of_two_tasks_that_share_texts_is_no_less_sure():
+    """A constant that all of its rows lose says nothing of how unlike rows are."""
+    random = np.random.default_rng(15)
+    one, other = ({label: random.random((5, 60)) for label in "ab"} for _ in range(2))
+    widths = []
+    for lost in (0.0, 0.4):
+        worse = {"a": other["a"] - lost, "b": other["b"]}
+        interval = over_both(answered(one, range(60)), answered(worse, range(30, 90))).interval
+        widths.append(interval[1] - interval[0])
+    assert widths[0] == pytest.approx(widths[1])
+
+
+def test_scores_of_tasks_that_share_texts_are_their_mean_whatever_their_sizes():
+    random = np.random.default_rng(13)
+    sizes = {"one": 90, "other": 30}
+    groups = [
+        answered({label: (random.random((4, size)) < 0.6).astype(float) for label in "ab"}, range(size))
+        for size in sizes.values()
+    ]
+    pooled = weighted([(0.5, groups[0]["a"]), (0.5, groups[1]["a"])])
+    (answers,) = pooled.answers
+    assert answers.by_seed.mean(1) == pytest.approx(list(pooled.scores.values()))
+    assert answers.clusters.max() + 1 == 90
+    assert np.bincount(answers.clusters).tolist() == [2] * 30 + [1] * 60
+    assert answers.reach == pytest.approx(2.0)  # a row of the other task moves the mean as two of this one
+
+
+def test_equal_recipes_on_two_columns_of_one_table_are_rarely_told_apart():
+    """Each has its rows that it gets right, in both columns alike, and draws one in twenty anew in each seed."""
+    random, claims = np.random.default_rng(14), 0
+    for _ in range(150):
+        fixed = {label: random.random(200) < 0.6 for label in "ab"}
+        one, other = (
+            answered(
+                {
+                    label: np.where(random.random((3, 200)) < 0.05, random.random((3, 200)) < 0.6, right).astype(float)
+                    for label, right in fixed.items()
+                },
+                range(200),
+            )
+            for _ in range(2)
+        )
+        claims += over_both(one, other).real
+    assert claims <= 12  # of 150; 7.5 are expected, and were 20 with the rows of each taken for others
 
 
 def test_less_of_an_error_in_percent_is_more_over_all_tasks_and_between_two():

@@ -56,7 +56,7 @@ def test_totals_of_texts_are_sums_and_their_ratios(every, plain):
     assert found["blank"] == sum(not each.text for each in every)
     assert found["no_number"] == len(every) - len(scored)
     assert (found["tokens"], found["words"], found["bytes"]) == (tokens, words, size)
-    assert found["unknown"] == sum(each.unknown for each in every)
+    assert found["unknown"] == sum(each.unknown for each in scored)
     assert found["hidden_characters"] == lost
     if every and not scored:
         assert found["log_probability"] is None

@@ -73,7 +73,7 @@ def analyse(
             if start == "pretrained":
                 kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
         if runs:
-            of_start[entry.label] = Group.of(runs, together, task.reach)
+            of_start[entry.label] = Group.of(runs, together, task.reach, [row.key for row in texts])
             if start == "pretrained":
                 signed[entry.label] = [
                     sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()

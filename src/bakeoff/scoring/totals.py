@@ -25,11 +25,13 @@ class Totals:
         """Add the score of a text."""
         self.texts += 1
         self.blank += not score.text
-        self.unknown += score.unknown
-        self.hidden += score.hidden
+        self.hidden += (
+            score.hidden
+        )  # of texts without a number, too: bits of the others would not be those of the texts
         if score.log_probability is None:
             self.no_number += 1
             return
+        self.unknown += score.unknown
         self.tokens += score.tokens
         self.log_probability += score.log_probability
         self.bytes += len(score.text.encode())
@@ -40,8 +42,8 @@ class Totals:
     def figures(self) -> dict[str, Any]:
         """All figures by name; a figure whose divisor is 0 is None, and so are bits per byte where much is hidden.
 
-        Texts (or last words) of unknown tokens alone, whose number is `no_number`, are in no sum but `texts`, `unknown`
-        and the divisor of `accuracy`.
+        Texts (or last words) of unknown tokens alone, whose number is `no_number`, are in no sum but `texts`,
+        `hidden_characters` and the divisor of `accuracy`.
 
         `perplexity` is exp of the mean loss of a token. `word_perplexity` is exp of the sum of losses divided by the
         number of words, separated by white space. `blank` is the number of texts without a scored token. `accuracy` is

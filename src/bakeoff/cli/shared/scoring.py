@@ -148,10 +148,10 @@ def _totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
         return "-" if figures[name] is None else f"{figures[name]:,.{digits}f}"
 
     rows = {"texts": f"{figures['texts']:,}  words {figures['words']:,}  tokens {figures['tokens']:,}"}
-    if figures["blank"]:
-        rows["texts"] += f"  blank {figures['blank']:,}"
     if figures["unknown"]:
         rows["texts"] += f"  of them unknown {figures['unknown']:,}"
+    if figures["blank"]:
+        rows["texts"] += f"  blank {figures['blank']:,}"
     if figures["no_number"]:
         rows["texts"] += f"  no number, all unknown {figures['no_number']:,}"
     rows[measure.replace("_", "-")] = f"{known('log_probability')} nats"

@@ -1,5 +1,6 @@
 """Where recipes differ on a task: on rows of which length, and on which rows."""
 
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,6 +38,11 @@ class TestRow(Record):
     """The number of characters of all of its texts."""
     words: int | None
     """The number of words, where an example is a list of them; None: it is one text or several."""
+
+    @property
+    def key(self) -> int:
+        """A number that rows with the same texts have in common."""
+        return zlib.crc32(f"{self.characters} {self.text}".encode(errors="surrogatepass"))
 
     @classmethod
     def of(cls, example: Any, config: TaskConfig) -> "TestRow":

@@ -1,12 +1,15 @@
 """The scores of one recipe over seeds, with what each test row contributes to them."""
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from bakeoff.comparison.statistics.seed_noise import SeedVariance, moderated
 from bakeoff.tasks.scores.jackknife import Vector
@@ -22,6 +25,8 @@ class Answers:
     """(n,) the number of the cluster that each test row belongs to; None: all are independent."""
     reach: float | None = None
     """The distance of the metric's highest from its lowest value; None: it has no such bounds."""
+    texts: tuple[int, ...] = ()
+    """(n,) numbers that two rows have in common whose texts are the same, in any task; empty: texts are not known."""
 
     @cached_property
     def mean(self) -> Vector:
@@ -30,7 +35,8 @@ class Answers:
 
     def times(self, weight: float) -> "Answers":
         """The contributions to the scores times a weight."""
-        return Answers(weight * self.by_seed, self.clusters, None if self.reach is None else abs(weight) * self.reach)
+        reach = None if self.reach is None else abs(weight) * self.reach
+        return replace(self, by_seed=weight * self.by_seed, reach=reach)
 
 
 def drawn_anew(by_seed: Vector, clusters: NDArray[np.intp] | None = None) -> float:
@@ -70,6 +76,7 @@ class Group:
         runs: Mapping[int, Sequence[tuple[float, Vector]]],
         clusters: NDArray[np.intp] | None = None,
         reach: float | None = None,
+        texts: Sequence[int] = (),
     ) -> "Group":
         """A group averaged inside each seed first, because the fine-tunings of one seed are not independent.
 
@@ -77,10 +84,12 @@ class Group:
             runs: the score and the contributions of each fine-tuning, by seed.
             clusters: see `Answers`.
             reach: see `Answers`.
+            texts: see `Answers`.
         """
         scores = {seed: float(np.mean([score for score, _ in nested])) for seed, nested in runs.items()}
         inside = np.array([np.mean([values for _, values in nested], axis=0) for nested in runs.values()], np.float64)
-        return cls(scores, (Answers(inside, clusters, reach),))
+        known = tuple(texts) if len(texts) == inside.shape[1] else ()  # of some metrics no row's part is known
+        return cls(scores, (Answers(inside, clusters, reach, known),))
 
     @property
     def mean(self) -> float:
@@ -121,9 +130,56 @@ def weighted(parts: Sequence[tuple[float, Group]]) -> Group:
     answers = []
     for weight, group in parts:
         order = [list(group.scores).index(seed) for seed in seeds]
-        answers += [Answers(each.by_seed[order], each.clusters, each.reach).times(weight) for each in group.answers]
+        answers += [replace(each, by_seed=each.by_seed[order]).times(weight) for each in group.answers]
     scores = {seed: sum(weight * group.scores[seed] for weight, group in parts) for seed in seeds}
-    return Group(scores, tuple(answers))
+    return Group(scores, tuple(_joined(those) for those in _sharing_texts(answers)))
+
+
+def _sharing_texts(answers: Sequence[Answers]) -> list[list[Answers]]:
+    """The tasks' answers, those together which share the texts of some rows, such as two columns of one table."""
+    found: list[list[Answers]] = []
+    for each in answers:
+        shared: list[list[Answers]] = []
+        alone: list[list[Answers]] = []
+        texts = set(each.texts)
+        for those in found:
+            (alone if all(texts.isdisjoint(other.texts) for other in those) else shared).append(those)
+        found = [*alone, [*itertools.chain(*shared), each]]
+    return found
+
+
+def _joined(tasks: Sequence[Answers]) -> Answers:
+    """Tasks as one whose rows are those of all, of which the same texts are one cluster.
+
+    Its mean over rows is the sum of the tasks' means in each seed. The rows of task t of n_t rows, of n in all, count
+    n / n_t times, and are moved by a constant, so that tasks with other means say nothing of how unlike rows are.
+    """
+    if len(tasks) == 1:
+        return tasks[0]
+    sizes = [each.by_seed.shape[1] for each in tasks]
+    count, total = sum(sizes), sum(each.by_seed.mean(1, keepdims=True) for each in tasks)
+    moved = [
+        (each.by_seed - each.by_seed.mean(1, keepdims=True)) * count / size + total
+        for each, size in zip(tasks, sizes, strict=True)
+    ]
+    reaches = [None if each.reach is None else each.reach * count / n for each, n in zip(tasks, sizes, strict=True)]
+    known = [reach for reach in reaches if reach is not None]
+    texts = tuple(itertools.chain(*(each.texts for each in tasks)))
+    return Answers(np.hstack(moved), _clusters(tasks), max(known) if len(known) == len(tasks) else None, texts)
+
+
+def _clusters(tasks: Sequence[Answers]) -> NDArray[np.intp]:
+    """(n,) the cluster of each row of all tasks: rows of one text, and of one cluster of a task, are in one."""
+    edges: list[tuple[int, int]] = []
+    first_of: dict[object, int] = {}
+    row = 0
+    for number, each in enumerate(tasks):
+        of_task = range(len(each.texts)) if each.clusters is None else each.clusters.tolist()
+        for text, cluster in zip(each.texts, of_task, strict=True):
+            edges += [(row, first_of.setdefault(key, row)) for key in (("text", text), (number, cluster))]
+            row += 1
+    graph = coo_array((np.ones(len(edges)), np.array(edges).T), shape=(row, row))
+    return np.asarray(connected_components(graph, directed=False)[1], np.intp)
 
 
 def moderate(groups: Mapping[str, Group]) -> dict[str, Group]:

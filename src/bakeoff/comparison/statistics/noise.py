@@ -12,7 +12,8 @@ variance
 
 with e_si the sum_u w_u x_usi without the means of its seed and of its row. V2 is never below zero, V never below R.
 This is Clark's (1973) min F' for two samples, seeds and rows, but for the noise R, which min F' counts twice. Over
-several tasks V2 is a sum over them, for each has rows of its own.
+several tasks V2 is a sum over them, where each has rows of its own; tasks that share texts, such as two columns of
+labels of one table, are one task with the rows of all, whose rows of one text are a cluster (`weighted`).
 
 Satterthwaite alone fails where df2 is small, the clusters of rows being few: a V2 that is small by chance makes the
 error small and the degrees of freedom large at once, and of many pairs one is always so. With two, three and five
