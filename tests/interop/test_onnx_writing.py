@@ -17,6 +17,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.rows.writing import WritingFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tests.conftest import shrink
 from tests.untrained_runs import untrained
@@ -190,17 +191,18 @@ def test_a_run_fine_tuned_to_write_writes_what_predict_does(name, corpus, tmp_pa
     file.write_text("s\tt\n" + "".join(f"{text}\t{text.split()[0]}\n" for text in rows))
     files = dict.fromkeys(("train", "dev", "test"), str(file))
     kind = {"kind": "sequence_to_sequence", "text_column": "s", "label_column": "t"}
-    task = parse_task({**kind, **files, "beams": 1}, "task")
-    config = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=32)
+    task = parse_task({**kind, **files, "beams": 1, "prefix": "first of:", "longest": 5}, "task")
+    config = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=24)
     finetune(shrink(name), task, tmp_path / "run", config=config, tokenizer=corpus.path, device="cpu", progress=False)
     made = export(tmp_path / "run", tmp_path / "onnx", to="onnx")
     found = by_the_readme(made.path, monkeypatch, capsys)
     tuned = FinetunedRun.open(tmp_path / "run")
     head, format = tuned.load(), tuned.format()
-    before = format.before_source if format.has_source else [tuned.tokenizer.opening]
-    given = [[*before, *ids.tolist(), tuned.tokenizer.separator] for ids, _ in tuned.tokenizer.encode(TEXTS)]
-    prompts, sources = ([format.prompt] * len(given), given) if format.has_source else (given, None)
-    written = head.write(prompts, sources, tuned.tokenizer, GenerationConfig(tokens=20, beams=1))
+    rows = WritingFormat(format, 5)
+    items = rows.encode([f"first of: {text}" for text in TEXTS], [None] * len(TEXTS))
+    assert items.sources_cut
+    prompts, sources = rows.prompts(items)
+    written = head.write(prompts, sources, tuned.tokenizer, GenerationConfig(tokens=5, beams=1))
     assert found == [each.ids for each in written]
 
 

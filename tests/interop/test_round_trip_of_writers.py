@@ -51,10 +51,10 @@ def exported(run, folder):
     return folder
 
 
-def fitted(recipe, corpus, folder):
+def fitted(recipe, corpus, folder, **changes):
     """A run that writes the ends of sentences, and where it is exported."""
     rows = files(folder, lambda _, text: {"long": text, "short": " ".join(text.split()[-2:])})
-    task = SequenceToSequenceConfig(**rows, **SETTINGS)
+    task = SequenceToSequenceConfig(**rows, **SETTINGS | changes)
     config = QUICK.model_copy(update={"epochs": [1], "length": 25})
     run = folder / "run"
     finetune(shrink(recipe), task, run, config=config, tokenizer=corpus.path, device="cpu", progress=False)
@@ -113,6 +113,33 @@ def test_settings_that_no_run_has_are_one_line(case, t5, tmp_path):
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
+
+
+@pytest.mark.parametrize(("recipe", "longest_source"), [("t5-tiny", 25), ("gpt2-tiny", 25 - 6)])
+def test_an_export_says_how_long_sources_and_targets_are_and_what_precedes_them(
+    recipe, longest_source, t5, corpus, tmp_path
+):
+    """A decoder alone has room in its row for the target: all of its 7 tokens but the last."""
+    run, _ = t5 if recipe == "t5-tiny" else fitted(recipe, corpus, tmp_path)
+    for folder, form in (("hf", {}), ("onnx", {"to": "onnx"})):
+        done = bakeoff.export(run.path, tmp_path / folder, **form)
+        card = (done.path / "README.md").read_text()
+        if form:
+            said = json.loads((done.path / "config.json").read_text())
+            assert (said["prefix"], said["longest"], said["longest_source"]) == ("shorten: ", 7, longest_source)
+            assert 'range(config["longest"])' in card
+            continue
+        assert json.loads((done.path / "generation_config.json").read_text())["max_new_tokens"] == 7
+        assert json.loads((done.path / "tokenizer_config.json").read_text())["model_max_length"] == longest_source
+        assert "each source is to begin with 'shorten:' and a space" in done.remarks
+        assert "each source is to begin with 'shorten:' and a space" in card
+
+
+def test_a_target_is_no_longer_than_its_row_allows(corpus, tmp_path):
+    """A decoder alone leaves half of its row of 25 to the source, whatever its task's `longest` is."""
+    run, _ = fitted("gpt2-tiny", corpus, tmp_path, longest=64)
+    done = bakeoff.export(run.path, tmp_path / "hf")
+    assert json.loads((done.path / "generation_config.json").read_text())["max_new_tokens"] == 12
 
 
 OF_FAMILIES = {

@@ -22,6 +22,7 @@ from bakeoff.interop.hugging_face.task_export import head_form, require_bias, re
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
+from bakeoff.interop.writing_task import generation_limit, remarks_of_task
 from bakeoff.runs.checkpoint import run_folder
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -231,12 +232,4 @@ def generation_of_task(run: FinetunedRun, named: Mapping[str, int]) -> dict[str,
     size = run.tokenizer.size
     marks = range(size, size + run.recipe.extra_tokens)
     banned = {*never_written(run.tokenizer), *marks} - {named.get("forced_bos_token_id")}
-    longest = run.task.written.longest
-    limit = {} if longest is None else {"max_new_tokens": longest}
-    return {**limit, "suppress_tokens": sorted(banned)}
-
-
-def remarks_of_task(run: FinetunedRun) -> list[str]:
-    """Remarks for users, who have to write the task's prefix before sources, since the tokenizer does not."""
-    prefix = run.task.written.prefix
-    return [f"each source is to begin with {prefix!r} and a space"] if prefix else []
+    return {**generation_limit(run), "suppress_tokens": sorted(banned)}

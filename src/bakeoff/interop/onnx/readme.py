@@ -121,9 +121,9 @@ def snippet(settings: dict[str, Any], ending: str) -> str:
     if "decoder" in settings:
         decoding = OF_TWO if settings["target_begins"] else OF_GAPS if settings["marks"] else ""
         writing = WRITING.replace("tokenizer.decode(", "decode(") if decoding else WRITING
-        return OPENING.replace(SESSION, SESSIONS) + decoding + OF_SOURCES + writing
+        return OPENING.replace(SESSION, SESSIONS) + decoding + _as_the_task(OF_SOURCES + writing, settings)
     if "end" in settings:
-        return OPENING + CAUSAL
+        return OPENING + _as_the_task(CAUSAL, settings)
     run = RUN
     if settings["start_last"]:
         run = run.replace("feeds = ", START_LAST + "feeds = ", 1)
@@ -131,6 +131,20 @@ def snippet(settings: dict[str, Any], ending: str) -> str:
     if settings["truncate"] == "head+tail" and not settings["pairs"]:
         texts = ENDS + texts.replace("ids_of(text)[:room]", "kept(ids_of(text))")
     return OPENING + texts + run + f"{ending}\n"
+
+
+def _as_the_task(lines: str, settings: dict[str, Any]) -> str:
+    """The lines with the prefix and the lengths that a run was fine-tuned to write with; without a task as they are."""
+    if "prefix" not in settings:
+        return lines
+    if 'config["prompt"]' not in lines:  # a decoder alone
+        room = OF_SOURCES.splitlines(keepends=True)[0]
+        lines = room + lines.replace('ids_of("The town")', 'ids_of(config["prefix"] + "The town")[:room]')
+    lines = lines.replace("ids_of(text)", 'ids_of(config["prefix"] + text)')
+    if "longest" in settings:
+        lines = lines.replace("range(20)", 'range(config["longest"])')
+        lines = lines.replace('config["length"]', 'config["longest_source"]')
+    return lines
 
 
 def readme(name: str, settings: dict[str, Any], ending: str) -> str:

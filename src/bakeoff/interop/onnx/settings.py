@@ -6,6 +6,7 @@ from typing import Any
 from bakeoff.generation.generate import never_written
 from bakeoff.interop.onnx.graphs import Graph
 from bakeoff.interop.onnx.quantization import Quantized
+from bakeoff.interop.writing_task import writing_rows
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.writing_head import require_writing
@@ -71,11 +72,19 @@ def _interfaces(graphs: Mapping[str, Graph]) -> dict[str, Any]:
 
 
 def _of_writing(run: Run | FinetunedRun, format: InputFormat) -> dict[str, Any]:
-    """Keys for generation: the prompt, the token that ends a text, and tokens that are never written."""
+    """Keys for generation: the prompt, the token that ends a text, and tokens that are never written.
+
+    Those of a fine-tuned run besides: the most tokens of a source with those around it and of a text, and what stands
+    before each source, a space at its end.
+    """
     tokenizer, recipe = run.tokenizer, run.recipe
     marks = require_writing(recipe).mark_ids(tokenizer)
     banned = set(never_written(tokenizer))
+    of_task: dict[str, Any] = {}
     if isinstance(run, FinetunedRun):
+        if (rows := writing_rows(run)) is not None:
+            of_task = {"longest_source": rows.longest_source, "longest": rows.longest}
+        of_task["prefix"] = f"{prefix} " if (prefix := run.task.written.prefix) else ""
         banned |= set(range(tokenizer.size, tokenizer.size + recipe.extra_tokens))
     else:
         banned -= set(marks)
@@ -85,6 +94,7 @@ def _of_writing(run: Run | FinetunedRun, format: InputFormat) -> dict[str, Any]:
         "never_written": sorted(banned),
         "marks": marks,
         "target_begins": tokenizer.target_ids.start,
+        **of_task,
     }
 
 

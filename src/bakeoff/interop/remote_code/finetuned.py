@@ -11,6 +11,7 @@ from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of
+from bakeoff.interop.writing_task import generation_limit, remarks_of_task, writing_rows
 from bakeoff.row import Row
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import LinearHead
@@ -89,9 +90,10 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
     auto = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}
     tensors |= {f"language.{name}": tensor for name, tensor in head.writer.state_dict().items()}
+    rows = writing_rows(run)
     tokenizer_settings = TokenizerSettings(
         "source" if source else "prompt",
-        length,
+        length if rows is None else rows.longest_source,
         generates=not source,
         pads_before=not source,
         marks=recipe.extra_tokens,
@@ -103,7 +105,7 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
         return {name: values for name, values in outputs.items() if name in ("AutoModel", auto)}
 
     classes = {"AutoModel": "BakeoffModel", auto: auto.replace("AutoModel", "Bakeoff")}
-    generation = generation_of(tokenizer, list(head.marks))
+    generation = generation_of(tokenizer, list(head.marks)) | generation_limit(run)
     kinds = [settings["kind"]]
     return Described(
         recipe,
@@ -117,4 +119,5 @@ def _writing(run: FinetunedRun, head: WritingHead) -> Described:
         computed,
         generation,
         kinds,
+        remarks_of_task(run),
     )

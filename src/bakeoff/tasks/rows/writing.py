@@ -124,6 +124,11 @@ class WritingFormat:
         if self.room < SHORTEST // 2:
             raise UserError(f"longest: {longest} tokens leave no room for a source in rows of {format.length}")
 
+    @property
+    def longest_source(self) -> int:
+        """The most tokens of a source with those that stand around it."""
+        return self.room + (1 + len(self.format.before_source) if self.has_source else 2)
+
     def encode(self, sources: Sequence[str], targets: Sequence[str | None]) -> WritingItems:
         """The items of (R,) sources, with the targets that are known."""
         tokenizer = self.tokenizer
