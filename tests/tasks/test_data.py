@@ -276,7 +276,12 @@ def test_one_class_or_too_few_rows(tmp_path):
     ):
         load_task(config(tmp_path))
     write_tsv(tmp_path / "train.tsv", [{"text": str(i), "label": i % 2} for i in range(3)])
-    with pytest.raises(UserError, match=r"3 rows: too few to hold some out as dev; give more, or a file of dev"):
+    with pytest.raises(
+        UserError, match=r"3 rows, 2 of them left, no label of which comes twice: too few to hold some out as dev; give"
+    ):
+        load_task(config(tmp_path))
+    write_tsv(tmp_path / "train.tsv", [{"text": "abcd"[i % 4], "label": i % 2} for i in range(40)])
+    with pytest.raises(UserError, match=r"40 rows, 30 of them left in 3 groups with the same texts .* out as dev"):
         load_task(config(tmp_path))
 
 

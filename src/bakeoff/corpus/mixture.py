@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class Mixture:
             if not same_ids(corpus.tokenizer, corpora[0].tokenizer):
                 raise UserError(
                     f"{corpus.path}: prepared with another tokenizer than {corpora[0].path}; prepare it with "
-                    f"`--tokenizer {corpora[0].path / 'tokenizer.json'}`"
+                    f"`--tokenizer {quote(str(corpora[0].path / 'tokenizer.json'))}`"
                 )
             if corpus.pairs != corpora[0].pairs:
                 raise UserError(f"{corpus.path}: pairs and text cannot be mixed")

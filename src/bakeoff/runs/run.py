@@ -266,7 +266,7 @@ class Run:
         if not same_ids(corpus.tokenizer, self.tokenizer):
             raise UserError(
                 f"{corpus.path}: prepared with another tokenizer than {self.path}; prepare it with --tokenizer "
-                f"{self.home / 'tokenizer.json'}"
+                f"{shlex.quote(str(self.home / 'tokenizer.json'))}"
             )
 
     def metrics(self) -> list[dict[str, Any]]:

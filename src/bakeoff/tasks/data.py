@@ -154,7 +154,8 @@ def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[
             keys = keys_together(train, named)
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name, keys)
             if not held_out:
-                what = f"{counted(rows, 'row')}{_parted(train, keys) if len(train) == rows else ''}"
+                left = "" if len(train) == rows else f", {len(train):,} of them left"
+                what = f"{counted(rows, 'row')}{left}{_parted(train, keys)}"
                 raise UserError(
                     f"{config.train}: {what}: too few to hold some out as {name}; give more, or a file of {name}"
                 )

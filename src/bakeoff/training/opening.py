@@ -1,6 +1,7 @@
 """What a pre-training is asked for, and what is there: the run to go on with, the corpus, the recipe."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import torch
@@ -132,7 +133,9 @@ def _begun(asked: Asked) -> Run | None:
         run.complete_beginning()
         run.verify()
         if run.environment["corpus"] is None:
-            raise UserError(f"{out}: imported, and has no training to go on with; train it further: --from {out}")
+            raise UserError(
+                f"{out}: imported, and has no training to go on with; train it further: --from {quote(str(out))}"
+            )
     if asked.finish_now and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
     return run

@@ -1,5 +1,6 @@
 """Resuming a training: everything stays as it was begun, but for the budget, which may change."""
 
+from shlex import quote
 from typing import Any
 
 from bakeoff.config import with_defaults
@@ -89,7 +90,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     if run.finished:
         raise UserError(
             f"{run.path}: --budget {budget}: the run has finished, and its optimizer is gone; start another one from "
-            f"its weights: --from {run.path}"
+            f"its weights: --from {quote(str(run.path))}"
         )
     checkpoints = list_checkpoints(run.checkpoints)
     done = checkpoint_step(checkpoints[-1]) if checkpoints else 0
