@@ -19,6 +19,7 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.attention_heads import attention_heads, split_heads
 from bakeoff.ops.cpu import compiled_kernels
 from bakeoff.ops.cpu.compiled_kernels import VARIABLE, kernels, runs_kernels
+from bakeoff.ops.cpu.linear import multiplies_by_onednn
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.gelu import gelu
 from bakeoff.ops.linear import linear
@@ -138,6 +139,8 @@ def test_torchs_default_type_changes_no_bit(dtype):
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_second_derivative_is_refused(name):
+    if name == "linear" and not multiplies_by_onednn():
+        pytest.skip("this processor has no product of its own here, and torch's has second derivatives")
     of = Inputs()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         made = [each.float().square().sum() for each in OPERATIONS[name](of) if each is not None]

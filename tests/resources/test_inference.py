@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.generation.config import GenerationConfig
 from bakeoff.generation.generator import Generator
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.ops.cpu.linear import multiplies_by_onednn
 from bakeoff.ops.cpu.packed_linear import PackedLinear
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement
@@ -53,6 +54,7 @@ def test_weights_made_ready_once_give_the_numbers_of_weights_that_are_cast_in_ev
         assert (found - exact).norm() <= 1.3 * (expected - exact).norm() + 1e-3
 
 
+@pytest.mark.skipif(not multiplies_by_onednn(), reason="oneDNN packs no bfloat16 on this processor")
 @pytest.mark.parametrize("inputs", [3, 64])
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_packed_layer_is_the_product(inputs, bias):

@@ -5,12 +5,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.utils._pytree import tree_map
 
 from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.layer import UNCOMPILED
 from bakeoff.models.part import Part, State
+from bakeoff.ops.cpu.linear import multiplies_by_onednn
 from bakeoff.row import Row
 from bakeoff.spans import spans_of
 
@@ -54,6 +56,15 @@ class Recurrent(Part):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the cells."""
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not multiplies_by_onednn():
+            # oneDNN then has no LSTM in bfloat16, and torch no other that autocast would take
+            with torch.autocast("cpu", enabled=False):
+                begun = None if state is None else tree_map(torch.Tensor.float, state)
+                return self._run(x.float(), context, begun)
+        return self._run(x, context, state)
+
+    def _run(self, x: Tensor, context: Context, state: State) -> tuple[Tensor, State]:
+        """`forward` in the precision of `x`."""
         if state is not None:
             return (
                 self.go_on(x, state)
