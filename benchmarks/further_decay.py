@@ -8,12 +8,12 @@ as means over the runs, and of each. Finished trainings are not repeated.
 """
 
 import argparse
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from further_training import cell
 
 import bakeoff
 from bakeoff.corpus.mixture import open_corpus
@@ -21,8 +21,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.decay_by_passes import DecayByPasses
 from bakeoff.runs.run import Run
 from bakeoff.training.initial_weights import Start
-
-DECAY = "training.optimizer.weight_decay"
+from bakeoff.tuning.ranges import DECAY
 
 
 def decays(start: Run, corpus: str) -> dict[str, Any]:
@@ -39,19 +38,16 @@ def decays(start: Run, corpus: str) -> dict[str, Any]:
     }
 
 
-def trained(start: Run, corpus: str, out: Path, epochs: float, decay: Any, seed: int) -> Path:
-    """The further training with a decay."""
-    recipe = Start(run=start.path).recipe().changed({DECAY: decay})
-    bakeoff.pretrain(
-        recipe, corpus, out, start=Start(run=start.path), seed=seed, budget=Budget(epochs=epochs), resume=True
-    )
-    return out
+def train(run: Run, corpus: str, out: Path, epochs: float, decay: Any, seed: int) -> None:
+    """Train a run further with a decay, unless this is done already."""
+    start = Start(run=run.path)
+    recipe = start.recipe().changed({DECAY: decay})
+    bakeoff.pretrain(recipe, corpus, out, start=start, seed=seed, budget=Budget(epochs=epochs), resume=True)
 
 
-def cell(paths: Sequence[Path], corpora: Sequence[str]) -> str:
-    """The mean of the runs' losses on all of the held-out text of the corpus of each, and each."""
-    losses = [float(bakeoff.evaluate(path, corpus=corpus)["loss"]) for path, corpus in zip(paths, corpora, strict=True)]
-    return f"{statistics.mean(losses):.3f} ({', '.join(f'{loss:.3f}' for loss in losses)})"
+def losses(paths: Sequence[Path], corpora: Sequence[str]) -> str:
+    """The runs' losses on all of the held-out text of the corpus of each."""
+    return cell([float(bakeoff.evaluate(path, corpus=each)["loss"]) for path, each in zip(paths, corpora, strict=True)])
 
 
 def main() -> None:
@@ -68,23 +64,16 @@ def main() -> None:
     new = [given.corpus] * len(starts)
 
     def row(name: str, paths: Sequence[Path]) -> None:
-        print(f"| {name} | {cell(paths, new)} | {cell(paths, old)} |", flush=True)
+        print(f"| {name} | {losses(paths, new)} | {losses(paths, old)} |", flush=True)
 
     print("| passes over | loss on the new text | on the start's |")
     print("|---|---|---|")
     row("(the start)", given.runs)
-    for name in decays(starts[0], given.corpus):
-        paths = [
-            trained(
-                start,
-                given.corpus,
-                given.out / f"{name}-{number}",
-                given.epochs,
-                decays(start, given.corpus)[name],
-                100 + number,
-            )
-            for number, start in enumerate(starts)
-        ]
+    of_start = [decays(start, given.corpus) for start in starts]
+    for name in of_start[0]:
+        paths = [given.out / f"{name}-{number}" for number in range(len(starts))]
+        for number, (start, path) in enumerate(zip(starts, paths, strict=True)):
+            train(start, given.corpus, path, given.epochs, of_start[number][name], 100 + number)
         row(name, paths)
 
 

@@ -55,6 +55,7 @@ def analyse(
         asking: how the questions on recipes are asked.
     """
     together = np.array(clusters, np.intp) if clusters else None
+    keys = [row.key for row in texts]
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
     same = []
     kept: dict[str, dict[int, list[Lines]]] = {}
@@ -73,7 +74,7 @@ def analyse(
             if start == "pretrained":
                 kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
         if runs:
-            of_start[entry.label] = Group.of(runs, together, task.reach, [row.key for row in texts])
+            of_start[entry.label] = Group.of(runs, together, task.reach, keys)
             if start == "pretrained":
                 signed[entry.label] = [
                     sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()

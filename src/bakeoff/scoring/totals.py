@@ -25,9 +25,8 @@ class Totals:
         """Add the score of a text."""
         self.texts += 1
         self.blank += not score.text
-        self.hidden += (
-            score.hidden
-        )  # of texts without a number, too: bits of the others would not be those of the texts
+        # Of texts without a number, too: bits of the others would not be those of the texts.
+        self.hidden += score.hidden
         if score.log_probability is None:
             self.no_number += 1
             return

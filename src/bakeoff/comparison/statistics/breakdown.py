@@ -1,6 +1,5 @@
 """Where recipes differ on a task: on rows of which length, and on which rows."""
 
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,9 +39,9 @@ class TestRow(Record):
     """The number of words, where an example is a list of them; None: it is one text or several."""
 
     @property
-    def key(self) -> int:
-        """A number that rows with the same texts have in common."""
-        return zlib.crc32(f"{self.characters} {self.text}".encode(errors="surrogatepass"))
+    def key(self) -> str:
+        """What rows with the same texts have in common."""
+        return f"{self.characters} {self.text}"
 
     @classmethod
     def of(cls, example: Any, config: TaskConfig) -> "TestRow":

@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,8 +25,8 @@ class Answers:
     """(n,) the number of the cluster that each test row belongs to; None: all are independent."""
     reach: float | None = None
     """The distance of the metric's highest from its lowest value; None: it has no such bounds."""
-    texts: tuple[int, ...] = ()
-    """(n,) numbers that two rows have in common whose texts are the same, in any task; empty: texts are not known."""
+    texts: tuple[Hashable, ...] = ()
+    """(n,) what two rows have in common whose texts are the same, in any task; empty: texts are not known."""
 
     @cached_property
     def mean(self) -> Vector:
@@ -76,7 +76,7 @@ class Group:
         runs: Mapping[int, Sequence[tuple[float, Vector]]],
         clusters: NDArray[np.intp] | None = None,
         reach: float | None = None,
-        texts: Sequence[int] = (),
+        texts: Sequence[Hashable] = (),
     ) -> "Group":
         """A group averaged inside each seed first, because the fine-tunings of one seed are not independent.
 
