@@ -63,6 +63,11 @@ def write_official_files(folder, items=4):
     contexts = {word: [{"context": text} for text in SENTENCES[:2]] for word in ("river", "stone", "a")}
     (folder / "full_eval" / "aoa").mkdir()
     (folder / "full_eval" / "aoa" / "cdi_childes.json").write_text(json.dumps(contexts), encoding="utf-8")
+    ages = [str(age) for age in range(16, 31)]
+    shares = {"river": [0.05 * at for at in range(15)], "stone": [*(0.04 * at for at in range(14)), "NA"]}
+    lines = [["word", *ages], *([word, *values] for word, values in shares.items())]
+    table = "".join(",".join(map(str, line)) + "\n" for line in lines)
+    (folder / "full_eval" / "aoa" / "cdi_human.csv").write_text(table, encoding="utf-8")
     write_labels(folder / "full_eval" / "glue_filtered")
     return folder
 

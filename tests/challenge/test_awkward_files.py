@@ -82,6 +82,7 @@ def test_files_may_begin_with_the_mark_of_utf_8_and_end_their_lines_as_on_window
         ("entity_tracking/regular.jsonl", '{"input_prefix": "a", "options": [1, 2], "numops": 1}', ":1: "),
         ("aoa/cdi_childes.json", '["a"]', ": expected a JSON object with keys and values, found a list"),
         ("aoa/cdi_childes.json", '{"word": "a context"}', ": word: not a list of objects with a context"),
+        ("aoa/cdi_human.csv", "word,16,17,18\na,0.1,soon,0.3\n", ":2: column 17: 'soon' is not a number"),
         ("global_piqa_parallel/eng_latn.jsonl", '{"prompt": "a", "example_id": 1, "label": 0}', ":1: 0 answers"),
         ("reading/reading_data.csv", "item,word\na,b\n", ": has no column prev_item"),
         ("reading/reading_data.csv", "RTfirstfix", ":4: column RTfirstfix: 'soon' is not a number"),

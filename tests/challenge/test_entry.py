@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.challenge import asking, entry, evaluation, labelled, rules
+from bakeoff.challenge.acquisition import AgeScore
 from bakeoff.challenge.asking import ask
 from bakeoff.challenge.choosing import SuiteScores
 from bakeoff.challenge.entry import babylm
@@ -114,6 +115,7 @@ def test_an_entry_is_the_same_wherever_it_was_stopped_and_nothing_is_done_twice(
     assert found.model_dump() == whole.model_dump()
     assert found.checkpoints == [1000, 2000]
     assert set(found.scores) == {*NAMES, "main"}
+    assert found.ages == AgeScore(correlation=None, p=None, words=0)  # no curve goes through two checkpoints
     assert babylm("strict-small", small, text, out, evaluation=official, **OPTIONS) == found
     assert calls.done == {**expected, "finetune": len(SEEDS), "write_submission": 3}
     with pytest.raises(UserError, match=r": begun with epochs 2, not 3; go on with what it was begun with"):
@@ -176,6 +178,7 @@ def test_what_is_missing_is_said_and_scored_once_it_is_there(text, official, sma
     shown = capsys.readouterr().out
     assert "missing: blimp: no fast_eval/blimp_fast/*.jsonl" in shown
     assert "missing: wsc: no full_eval/glue_filtered/wsc.train.jsonl and .valid.jsonl" in shown
+    assert "missing: aoa: no full_eval/aoa/cdi_childes.json\nmissing: aoa: no full_eval/aoa/cdi_human.csv\n" in shown
     assert "ms, measured now" in shown
     assert not out.exists()
     assert command(typed) == 0

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from bakeoff.challenge import labelled
-from bakeoff.challenge.acquisition import read_contexts, score_words
+from bakeoff.challenge.acquisition import AgeScore, read_contexts, score_words
 from bakeoff.challenge.choosing import official_predictions, score_choices
-from bakeoff.challenge.labelled import TASKS, fine_tune, scores_of, write_tables
+from bakeoff.challenge.labelled import TASKS, TaskScores, fine_tune, scores_of, write_tables
 from bakeoff.challenge.reading_times import read_times, score_reading
 from bakeoff.challenge.results import EntryResults, Score
 from bakeoff.challenge.rules import READINGS, backend_of
@@ -276,3 +276,34 @@ def test_the_mean_of_global_piqa_is_that_of_its_two_parts():
     rows = {title: official for title, official, *_ in results.rows()}
     assert rows["GlobalPIQA, mean"] == "50.00"
     assert rows["BLiMP"] == "70.00"
+
+
+def test_the_mean_of_all_nine_parts_stands_where_all_are_scored():
+    official = {"blimp": 68.27, "blimp_supplement": 63.28, "ewok": 49.82, "entity_tracking": 29.40, "comps": 52.16}
+    official |= {
+        "global_piqa_parallel": 30.05,
+        "global_piqa_nonparallel": 50.05,
+        "reading": 8.20,
+    }  # their mean is 40.05
+    scores = {"main": {key: Score(official=value) for key, value in official.items()}}
+    labelled = {
+        task.name: TaskScores(metric="accuracy", scores={42: 69.05}, collapsed=[], predictions=[]) for task in TASKS
+    }
+    results = results_with(
+        track="strict-small",
+        scores=scores,
+        labelled=labelled,
+        ages=AgeScore(correlation=-0.151, p=0.04, words=188),
+    )
+    rows = {title: row for title, *row in results.rows()}
+    assert rows["AoA"] == ["-15.10", "-", "-", "-", "0.00"]
+    assert rows["all nine, mean"] == ["40.57", "-", "-", "-", "42.25"]  # the published mean of the same, but 0 for AoA
+    assert "AoA: when 188 words are learned correlates with the ages of children by -0.151 (p = 0.040)" in (
+        results.markdown()
+    )
+    ages = AgeScore(correlation=0.08, p=0.2, words=188)
+    rows = {title: row for title, *row in results.model_copy(update={"ages": ages}).rows()}
+    assert rows["AoA"][0] == "0.00"
+    assert rows["all nine, mean"][0] == "42.25"
+    for lacking in ({"ages": None}, {"labelled": {}}, {"scores": {}}):
+        assert "all nine, mean" not in {title for title, *_ in results.model_copy(update=lacking).rows()}

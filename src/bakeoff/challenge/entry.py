@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bakeoff.challenge.acquisition import AgeScore
 from bakeoff.challenge.asking import HELD_OUT, Asked, ask
 from bakeoff.challenge.evaluation import Evaluation
 from bakeoff.challenge.folder import MAIN, MultilingualSettings
@@ -146,7 +147,7 @@ def _made(asked: Asked, progress: Shown, say: Say) -> EntryResults:
         content = submission_of(folder, evaluation, labelled, asked.recipe.name)
         write_submission(folder, settings.backend, content)
         lacks = lacking(content, asked.track.checkpoints(asked.track.most_read))
-    return _written(asked, corpus, evaluation, run, labelled, lacks)
+    return _written(asked, corpus, evaluation, run, labelled, lacks, evaluation.ages())
 
 
 def _written(
@@ -156,6 +157,7 @@ def _written(
     run: Run,
     labelled: dict[str, TaskScores],
     lacks: list[str],
+    ages: AgeScore | None = None,
 ) -> EntryResults:
     """The results so far, of which the last weights are those of `run`; written and returned."""
     folder, settings = asked.folder, asked.settings
@@ -168,6 +170,7 @@ def _written(
         "words_read": int(run.summary["words"]),
         "checkpoints": [words_of(name) for name in asked.kept(corpus)],
         "scores": zero_shot_scores(evaluation),
+        "ages": ages,
         "labelled": labelled,
         "missing": asked.evaluating()[1],
         "lacking": lacks,

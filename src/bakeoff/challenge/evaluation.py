@@ -6,7 +6,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bakeoff.challenge.acquisition import FILES, read_contexts, score_words
+from bakeoff.challenge.acquisition import (
+    CHILDREN,
+    FILES,
+    AgeScore,
+    age_score,
+    read_ages,
+    read_contexts,
+    score_words,
+)
 from bakeoff.challenge.choosing import HiddenScores, SuiteScores, score_choices
 from bakeoff.challenge.folder import MAIN, EntryFolder
 from bakeoff.challenge.meco import WordSurprisals, file_of, meco_keys, read_words, surprisals_of
@@ -55,6 +63,20 @@ class Part(NamedTuple):
         if self.key.startswith("meco_"):
             return WordSurprisals
         return ReadingScores if self.key == READING else Surprisals
+
+    @property
+    def children(self) -> Path:
+        """The file of children's words beside the contexts of AoA."""
+        return self.files[0].with_name(CHILDREN)
+
+    def missing(self) -> list[str]:
+        """What is missing of its files."""
+        found = [] if self.files else [self.wanted]
+        if self.key == AOA and not self.files:
+            found.append(str(Path(self.wanted).with_name(CHILDREN)))
+        elif self.key == AOA and not self.children.is_file():
+            found.append("/".join(self.children.parts[-3:]))
+        return found
 
     def digest(self) -> str:
         """A digest of the files' contents and names."""
@@ -113,7 +135,7 @@ def _tables(suite: Suite, place: Path, given: bool) -> tuple[tuple[Path, ...], s
 
 def missing_of(parts: Sequence[Part]) -> list[str]:
     """What is missing of the evaluation, each file or folder once."""
-    return list(dict.fromkeys(f"{part.key}: no {part.wanted}" for part in parts if not part.files))
+    return list(dict.fromkeys(f"{part.key}: no {file}" for part in parts for file in part.missing()))
 
 
 class Evaluation:
@@ -163,6 +185,18 @@ class Evaluation:
         """
         for part in self.parts:
             self.content(part)
+        for part in [part for part in self.parts if part.key == AOA and part.children.is_file()][:1]:
+            read_ages(part.children)
+
+    def ages(self) -> AgeScore | None:
+        """How the order in which words are learned agrees with that of children; None: a file or a score is missing."""
+        parts = [part for part in self.parts if part.key == AOA]
+        found = {part.model: self.scores(part) for part in parts}
+        if not parts or None in found.values() or not parts[0].children.is_file():
+            return None
+        surprisals = {model: scores.surprisals for model, scores in found.items()}
+        tokenizer = self.folder.export(MAIN) / "tokenizer.json"
+        return age_score(self.content(parts[0]), surprisals, read_ages(parts[0].children), tokenizer)
 
     def score(self, run_of: Callable[[str], Run | None], say: Callable[[str], None]) -> None:
         """Score what is not scored yet, model by model; each part is kept as soon as it is scored.

@@ -1,7 +1,5 @@
 """How much a run's surprisals explain of the times that people need to read words (de Varda et al. 2023)."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -12,10 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bakeoff import checksums
+from bakeoff.challenge.number_tables import is_missing, number_of, read_rows
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.json_files import MOST_OF_LINES
 from bakeoff.reading.aligned import clean
 from bakeoff.runs.run import Run
 from bakeoff.scoring.bidirectional import BothSides
@@ -41,10 +38,7 @@ _CELLS = {**dict.fromkeys(EYES, _BASE), SELF_PACED: (*_SPILLED, "prev_item")}
 """The cells of a row that a regression needs, by its times; the word before has a surprisal where there is one."""
 _COEFFICIENTS = 17
 """Those of the larger regression: five columns, their ten products, the surprisal and the intercept."""
-_LONGEST_CELL = 2**17
-"""The most characters of a cell: one that is longer has a quotation mark that is never closed."""
 _MASKS = 3
-_MISSING = {"", "#n/a", "n/a", "na", "nan", "null", "none", "<na>", "-nan"}
 
 
 class WordToRead(NamedTuple):
@@ -78,34 +72,13 @@ def read_times(path: Path) -> list[dict[str, str]]:
     Raises:
         UserError: the file cannot be read, lacks a column, or a column of numbers holds something else.
     """
-    try:
-        text = checksums.read(path, MOST_OF_LINES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not in UTF-8") from None
-    reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
-    wanted = ("item", "word", "prev_item", "prev_word", *_NUMBERS)
-    of_others = csv.field_size_limit(_LONGEST_CELL)  # one of the process, which readers of tables raise
-    try:
-        names = reader.fieldnames or ()
-        numbered = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise UserError(f"{path}: a row after line {reader.line_num} has a cell without an end: {error}") from None
-    finally:
-        csv.field_size_limit(of_others)
-    if lacking := [name for name in wanted if name not in names]:
-        raise UserError(f"{path}: has no column {lacking[0]}")
-    rows = [row for _, row in numbered]
-    if len(rows) < 2 * len(wanted):
+    texts = ("item", "word", "prev_item", "prev_word")
+    rows = read_rows(path, texts, _NUMBERS)
+    if len(rows) < 2 * len((*texts, *_NUMBERS)):
         raise UserError(f"{path}: {len(rows)} rows are too few for a regression")
-    for line, row in numbered:
-        for name in _NUMBERS:
-            try:
-                _number(row[name])
-            except ValueError:
-                raise UserError(f"{path}:{line}: column {name}: {row[name]!r} is not a number") from None
     for name, others in _CELLS.items():
-        known = [row for row in rows if not any(_missing(row[each]) for each in (name, *others))]
-        if len({_number(row[name]) for row in known}) <= _COEFFICIENTS:
+        known = [row for row in rows if not any(is_missing(row[each]) for each in (name, *others))]
+        if len({number_of(row[name]) for row in known}) <= _COEFFICIENTS:
             where = f"{path}: column {name}"
             raise UserError(
                 f"{where}: too few different times for a regression, of words whose other columns are known"
@@ -130,12 +103,12 @@ def score_reading(
         UserError: a surprisal is not a finite number.
     """
     words = [WordToRead(row["item"] or "None", row["word"]) for row in rows]
-    has_before = [not _missing(row["prev_item"]) for row in rows]
+    has_before = [not is_missing(row["prev_item"]) for row in rows]
     words += [WordToRead(row["prev_item"], row["prev_word"]) for row, has in zip(rows, has_before, strict=True) if has]
     values = _before_masks(run, words, device) if masked else _forwards(scorer, words)
     own, others = values[: len(rows)], iter(values[len(rows) :].tolist())
     before = [next(others) if has else None for has in has_before]
-    columns = {name: np.array([_number(row[name]) for row in rows]) for name in _NUMBERS}
+    columns = {name: np.array([number_of(row[name]) for row in rows]) for name in _NUMBERS}
     columns["pred"] = own
     columns["prev_pred"] = np.array([math.nan if each is None else each for each in before])
     eyes = [_gain(columns, name, _BASE) for name in EYES]
@@ -155,22 +128,6 @@ def official_reading(scores: ReadingScores) -> dict[str, Any]:
         for number, (own, before) in enumerate(pairs)
     ]
     return {"reading": {"predictions": rows}}
-
-
-def _missing(cell: str) -> bool:
-    return cell.strip().lower() in _MISSING
-
-
-def _number(cell: str) -> float:
-    """The number of a cell; nan where it is missing.
-
-    Raises:
-        ValueError: it is something else, or infinite.
-    """
-    number = math.nan if _missing(cell) else float(cell)
-    if math.isinf(number):
-        raise ValueError(cell)
-    return number
 
 
 def _forwards(scorer: Completions, words: Sequence[WordToRead]) -> NDArray[np.float64]:

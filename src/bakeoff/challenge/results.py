@@ -5,6 +5,7 @@ from statistics import fmean
 
 from pydantic import Field
 
+from bakeoff.challenge.acquisition import CHANCE, AgeScore
 from bakeoff.challenge.choosing import SuiteScores
 from bakeoff.challenge.evaluation import AOA, READING, Evaluation
 from bakeoff.challenge.folder import MAIN
@@ -14,7 +15,10 @@ from bakeoff.challenge.rules import TRACKS, Published, checkpoint_name
 from bakeoff.challenge.suites import SUITES
 from bakeoff.config import Config
 from bakeoff.display import markdown
-from bakeoff.display.wording import counted, listed, number
+from bakeoff.display.wording import counted, listed, number, p_value
+
+OVERALL = ("blimp", "blimp_supplement", "ewok", "entity_tracking", "comps", "glue", "global_piqa", READING, AOA)
+"""The parts whose mean the leaderboard ranks by."""
 
 
 class Score(Config):
@@ -49,6 +53,8 @@ class EntryResults(Config):
     """The words after which checkpoints were kept."""
     scores: dict[str, dict[str, Score]]
     """The scores of each model, of the last one as main, by the names of parts."""
+    ages: AgeScore | None = None
+    """How the order in which words are learned agrees with that of children; None: it was not scored."""
     labelled: dict[str, TaskScores]
     """The scores of fine-tuning tasks."""
     missing: list[str]
@@ -96,14 +102,31 @@ class EntryResults(Config):
         rows: list[tuple[str, ...]] = []
         for key, title in [*((suite.key, suite.title) for suite in SUITES), (READING, READING)]:
             rows.append(self._row(key, title, found.get(key)))
-        piqa = [score.official for key, score in found.items() if key.startswith("global_piqa")]
-        if len(piqa) == 2:
-            rows.append(("GlobalPIQA, mean", shown(fmean(piqa)), "-", "-", *self._published("global_piqa")))
+        aoa = None if self.ages is None else self.ages.official
+        rows.append(("AoA", shown(aoa), "-", "-", *self._published(AOA)))
+        means = self._means()
+        if "global_piqa" in means:
+            mean = shown(means["global_piqa"])
+            rows.append(("GlobalPIQA, mean", mean, "-", "-", *self._published("global_piqa")))
         rows += [self._labelled_row(name) for name in self.labelled]
-        if len(self.labelled) == len(TASKS):
-            mean = fmean(scores.mean for scores in self.labelled.values())
-            rows.append(("fine-tuning, mean", shown(mean), "-", "-", *self._published("glue")))
+        if "glue" in means:
+            rows.append(("fine-tuning, mean", shown(means["glue"]), "-", "-", *self._published("glue")))
+        nine = [means.get(key) for key in OVERALL]
+        if None not in nine:
+            mean = shown(fmean(each for each in nine if each is not None))
+            rows.append(("all nine, mean", mean, "-", "-", *self._published("overall")))
         return rows
+
+    def _means(self) -> dict[str, float]:
+        """The official scores of what there is of the nine parts, in percent."""
+        found = self.scores.get(MAIN, {})
+        means = {key: score.official for key, score in found.items()}
+        piqa = [value for key, value in means.items() if key.startswith("global_piqa")]
+        if len(piqa) == 2:
+            means["global_piqa"] = fmean(piqa)
+        if len(self.labelled) == len(TASKS):
+            means["glue"] = fmean(scores.mean for scores in self.labelled.values())
+        return means if self.ages is None else means | {AOA: self.ages.official}
 
     def _row(self, key: str, title: str, score: Score | None) -> tuple[str, ...]:
         own = ["-", "-", "-"] if score is None else [shown(score.official), shown(score.tie_safe), "-"]
@@ -128,6 +151,8 @@ class EntryResults(Config):
             for name, scores in self.labelled.items()
             if scores.collapsed
         ]
+        if self.ages is not None:
+            lines.append(_of_ages(self.ages))
         lines += [f"not scored: {each}" for each in self.missing]
         return lines + [f"the submission is not whole: {each}" for each in self.lacking]
 
@@ -177,6 +202,21 @@ def zero_shot_scores(evaluation: Evaluation) -> dict[str, dict[str, Score]]:
             continue
         found.setdefault(part.model, {})[part.key] = score
     return found
+
+
+def _of_ages(ages: AgeScore) -> str:
+    """What an AoA score rests on."""
+    learned = counted(ages.words, "word")
+    if ages.correlation is None or ages.p is None:
+        return (
+            f"AoA: {learned} learned between the first checkpoint and the last, too few for a correlation, which is 0"
+        )
+    p = p_value(ages.p)
+    chance = f", which officially is 0 because p is above {CHANCE:g}" if ages.p > CHANCE else ""
+    return (
+        f"AoA: when {learned} are learned correlates with the ages of children by {number(ages.correlation, 3)} "
+        f"(p {p if p.startswith('<') else f'= {p}'}){chance}"
+    )
 
 
 def shown(value: float | None) -> str:
