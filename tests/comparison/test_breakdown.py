@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef, precision_recall_fscore_support
 from synthetic_results import make_results
-from test_every_kind import Answering, folder, plan_of  # noqa: F401
+from test_every_kind import Answering, Divided, folder, plan_of  # noqa: F401
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.reporting.report import write_report
@@ -183,11 +183,29 @@ def test_scores_of_classes_are_those_of_scikit_learn(folder):  # noqa: F811
             break
     else:
         pytest.fail("no baseline has scores of classes")
-    rows = {analysis.task: analysis.differing_rows for analysis in results.analyses}
-    assert any(rows.values())
+    assert all(analysis.by_length for analysis in results.analyses)
     assert Results.read(folder / "out/results.json") == results
     again = compare(plan_of(folder), folder / "out", engine=Answering(), report=lambda results, path: None)
     assert again.analyses == results.analyses  # texts and lengths are kept
+
+
+def _require_that_they_differ(rows):
+    """One recipe is right whatever the seed, another never."""
+    for row in [row for found in rows.values() for row in found if isinstance(row.label, str)]:
+        right = [{answer == row.label for answer in answers} for answers in row.predictions.values()]
+        assert {True} in right
+        assert {False} in right
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "matthews"])
+def test_rows_that_differ_are_right_and_wrong_ones_whatever_the_metric(folder, metric):  # noqa: F811
+    files = dict.fromkeys(("train", "dev", "test"), folder / "rows.tsv")
+    tasks = [{"name": "classes", **files, "text_column": "text", "label_column": "class", "metric": metric}]
+    plan = plan_of(folder, tasks=tasks)
+    results = compare(plan, folder / "out", engine=Divided(), report=lambda results, path: None)
+    (analysis,) = results.analyses
+    assert analysis.differing_rows
+    _require_that_they_differ({"classes": analysis.differing_rows})
 
 
 def test_scores_of_classes_are_means_over_fine_tunings():

@@ -34,6 +34,10 @@ def right_answers(task, examples):
 class Answering(FakeEngine):
     """Reads tasks as Bakeoff does. Of its answers some are right, and the others are those to other examples."""
 
+    def share(self, out, start):
+        """The share of right answers."""
+        return SHARES[start]
+
     def task(self, task):
         self.calls.append(("read", task.name))
         return load_task(task.data)
@@ -42,7 +46,7 @@ class Answering(FakeEngine):
         super().finetune(source, task, out, seed=seed, corpus=corpus, device=device, progress=progress)
         data = load_task(task.data)
         draw = random.Random("".join(out.parts[-4:]))
-        share = SHARES["pretrained" if isinstance(source, Path) else "scratch"]
+        share = self.share(out, "pretrained" if isinstance(source, Path) else "scratch")
         of, examples = right_answers(data.task, data.test)
         answers = []
         for each in examples:
@@ -53,6 +57,13 @@ class Answering(FakeEngine):
         scores = data.task.score(examples, answers)
         found = json.loads((out / "results.json").read_text())
         (out / "results.json").write_text(json.dumps({**found, "scores": {"dev": scores, "test": scores}}))
+
+
+class Divided(Answering):
+    """The recipe `one` is always right, the other by chance."""
+
+    def share(self, out, start):
+        return float("one" in out.parts)
 
 
 @pytest.fixture

@@ -59,10 +59,11 @@ def analyse(
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
     same = []
     kept: dict[str, dict[int, list[Lines]]] = {}
-    signed: dict[str, list[Vector]] = {}
+    near: dict[str, list[Vector]] = {}
     sign = -1 if task.lower_is_better else 1
     for entry, (start, of_start) in product(entries, groups.items()):
         runs: dict[int, list[tuple[float, Vector]]] = {}
+        of_rows: dict[int, list[Vector]] = {}
         for score in entry.scores:
             if (score.task, score.initialisation) != (task.name, start):
                 continue
@@ -73,18 +74,17 @@ def analyse(
             runs.setdefault(score.seed, []).append((score.test[task.metric], values))
             if start == "pretrained":
                 kept.setdefault(entry.label, {}).setdefault(score.seed, []).append(lines)
+                of_rows.setdefault(score.seed, []).append(config.nearness(lines, task.metric))
         if runs:
             of_start[entry.label] = Group.of(runs, together, task.reach, keys)
             if start == "pretrained":
-                signed[entry.label] = [
-                    sign * np.mean([values for _, values in nested], axis=0) for nested in runs.values()
-                ]
+                near[entry.label] = [np.mean(nested, axis=0) for nested in of_rows.values()]
     pretrained, scratch = moderate(groups["pretrained"]), moderate(groups["scratch"])
     learned = [each for each in baselines if each.task == task.name and each.predictions is not None]
     best = max(learned, key=lambda each: sign * each.test[task.metric], default=None)
     simple = None if best is None else _predictions(root / str(best.predictions), task, config)
     characters = [row.characters for row in texts]
-    chosen = steadily_differing(signed) if texts else []
+    chosen = steadily_differing(near) if texts else []
     analysis = Analysis(
         task=task.name,
         pretrained={label: describe(group) for label, group in pretrained.items()},

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numpy as np
 from pydantic import Field
 
 from bakeoff.config import Config, Record
@@ -190,6 +191,18 @@ class TaskConfig(Config):
             (`bakeoff.tasks.scores.jackknife`); None where they are not known, and nothing can be claimed.
         """
         return None
+
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        """How near each answer is to the right one, whatever the other answers are; a report shows rows by it.
+
+        Args:
+            lines: (N,) the lines of predictions.jsonl.
+            metric: one of the task's metrics.
+
+        Returns:
+            (N,) values, of which more is better; by default 1 where an answer is the right one, and 0.
+        """
+        return np.array([line.get("prediction") == line.get("label") for line in lines], np.float64)
 
     def require_model(self, recipe: Recipe) -> None:
         """Refuse a model that cannot learn such a task.

@@ -162,7 +162,7 @@ def steadily_differing(values: Mapping[str, Sequence[Vector]]) -> list[int]:
     than the others take no more than `OF_A_KIND` places before rows of other kinds.
 
     Args:
-        values: for each recipe (n,) what each row contributes in each seed, where more is better.
+        values: for each recipe (n,) how near the answer to each row is to the right one in each seed.
     """
     if len(values) < 2 or not all(len(each) for each in values.values()):
         return []

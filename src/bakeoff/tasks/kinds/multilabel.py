@@ -129,6 +129,11 @@ class MultilabelConfig(TableConfig):
         return multilabel_contributions(lines, metric)
 
     @override
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        """(N,) minus the number of labels that are missing or wrong."""
+        return -np.array([len(set(line["label"]) ^ set(line["prediction"])) for line in lines], np.float64)
+
+    @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels | LeftOut]:
         named = [self.label_column] if isinstance(self.label_column, str) else self.label_column
         columns = [*self.text_columns, *(named if labelled else [])]

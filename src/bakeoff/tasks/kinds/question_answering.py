@@ -111,6 +111,10 @@ class QuestionAnsweringConfig(TaskConfig):
         return np.array([getattr(compare(line["label"], line["prediction"]), metric) for line in lines], np.float64)
 
     @override
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        return self.contributions(lines, metric)
+
+    @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
         columns = QuestionColumns(self.text_column, self.pair_column, self.label_column, self.start_column)
         return read_questions(path, columns, labelled, self.errors, self.encoding)

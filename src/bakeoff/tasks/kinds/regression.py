@@ -91,6 +91,10 @@ class RegressionConfig(TextsConfig):
         return {"pearson": of_pearson, "spearman": of_spearman}[metric](true, predicted)
 
     @override
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        return -self.contributions(lines, "mean_absolute_error")
+
+    @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText | LeftOut]:
         for row in self.rows(path, labelled):
             if isinstance(row, LeftOut):

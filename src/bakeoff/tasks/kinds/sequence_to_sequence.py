@@ -136,6 +136,16 @@ class SequenceToSequenceConfig(TableConfig):
         return np.array([rouge([label], [text])[metric] for label, text in zip(labels, texts, strict=True)], np.float64)
 
     @override
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        """(N,) minus the loss of a token, and of BLEU and chrF the chrF of each text alone."""
+        if metric == "loss":
+            return -np.array([line["loss"] / max(1, line["tokens"]) for line in lines], np.float64)
+        if metric in ("bleu", "chrf"):
+            sums, value = chrf_sums([line["label"] for line in lines], [line["prediction"] for line in lines])
+            return value(sums)
+        return self.contributions(lines, metric)
+
+    @override
     def require_model(self, recipe: Recipe) -> None:
         require_writing(recipe)
 

@@ -107,6 +107,16 @@ class TaggingConfig(TaskConfig):
         return of_ratios(counts.right * (2 if metric == "f1" else 1), wholes)
 
     @override
+    def nearness(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        """(N,) minus the number of wrong tags, or of spans that are missing or wrong."""
+        true, predicted = [line["label"] for line in lines], [line["prediction"] for line in lines]
+        if metric == "accuracy":
+            wrong = [sum(map(str.__ne__, one, other)) for one, other in zip(true, predicted, strict=True)]
+            return -np.array(wrong, np.float64)
+        counts = span_counts(true, predicted)
+        return np.asarray(2.0 * counts.right - counts.wanted - counts.given)
+
+    @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence | LeftOut]:
         columns = Columns(self.text_column, self.label_column, self.spans_column)
         count = 0
