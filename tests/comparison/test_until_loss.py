@@ -156,7 +156,9 @@ def test_a_report_says_how_many_times_as_much_a_recipe_took():
     assert f"No recipe of those that reached it with every seed {unknown}" in sentences
     both = results.model_copy(update={"recipes": entries})
     assert f"No recipe {unknown}" in [*until_sentences(both)]
-    assert "slow : quick" in until_section(results)
+    section = until_section(results)
+    assert "How many times as much as the second of two recipes the first took" in section
+    assert "1.99" in section[section.index("slow : quick") :]
     assert not any("not the same for all recipes" in each for each in cautions(results))
 
 

@@ -169,6 +169,13 @@ def test_what_is_refused(run, file, tmp_path, capsys):
     refused("--at: recall is measured at numbers from 1 on", "--at", "0,1")
     refused("sts.tsv:1: no column 'scores'; did you mean 'score'?", "--label-column", "scores")
     refused("text, pair and label must be different columns, not sentence1", "--label-column", "sentence1")
+    advice = "; the first row has to name the columns\n"  # there is no --option here
+    refused(f"(columns here: score, sentence1, sentence2){advice}", "--label-column", "zebra")
+    other = tmp_path / "semicolons.csv"
+    other.write_text("score;sentence1;sentence2\n1;a;b\n", encoding="utf-8")
+    refused("if its cells stand between semicolons, write it with commas\n", data=other)
+    other.rename(tmp_path / "sts.txt")
+    refused("each plain, .gz or .zst; if its cells stand between tabs, call it .tsv\n", data=tmp_path / "sts.txt")
     refused("no such file", data=tmp_path / "none.tsv")
     refused("labelled data is read from .csv, .tsv or .jsonl", data=run.path / "recipe.yaml")
     bad = tmp_path / "bad.tsv"

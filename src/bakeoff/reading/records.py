@@ -25,6 +25,7 @@ _REWRITTEN = {"tab": "call it .tsv", "comma": "call it .csv", "semicolon": "writ
 OPTION = "--option"
 """The option that says how a table is read, where advice names it."""
 _HEADERLESS = "; if the first row is data, give --option header=false, and columns by number from 1"
+_NAMED = "; the first row has to name the columns"
 
 
 class RecordStyle(NamedTuple):
@@ -37,6 +38,8 @@ class RecordStyle(NamedTuple):
     the name says."""
     extra_columns: bool = False
     """Whether rows may have more columns than the first row."""
+    adjustable: bool = False
+    """Whether `OPTION` can say all of this, which errors then advise."""
     on_broken: Callable[[int, str], None] | None = None
     """A function that is called with line and reason of each broken record, which is skipped; None: raise an error."""
 
@@ -149,7 +152,9 @@ class RecordReader(TableReader):
                 f"{where}: no column '{absent}' (columns here: {header[0][:80]}); if its cells stand between {other}s, "
                 f"{self._way(other, advice)}"
             )
-        advice = advice or (_HEADERLESS if self._style.header else "; columns have numbers, from 1")
+        if not self._style.header:
+            advice = advice or "; columns have numbers, from 1"
+        advice = advice or (_HEADERLESS if self._style.adjustable else _NAMED)
         indices = [header.index(existing(name, header, where, "column", advice)) for name in names]
         require_single(names, header, where)
         return indices
@@ -158,7 +163,9 @@ class RecordReader(TableReader):
         """What to do with a file whose cells stand between other separators than it is read with."""
         if self._style.separator != "auto":
             return f"write it like the others, since separator={self._style.separator} is for all files"
-        return _REWRITTEN[separator] if advice and OPTION not in advice else f"give {OPTION} separator={separator}"
+        if self._style.adjustable or OPTION in advice:
+            return f"give {OPTION} separator={separator}"
+        return _REWRITTEN[separator]
 
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """The last line of each row of a .csv or .tsv, and its cells."""

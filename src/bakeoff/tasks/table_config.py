@@ -54,6 +54,7 @@ class TableConfig(TaskConfig):
             self.extra_columns,
             self.broken_rows,
             self.layout,
+            adjustable=True,
         )
 
     @override

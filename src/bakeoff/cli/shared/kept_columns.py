@@ -100,5 +100,5 @@ def _raw_rows(path: Path, form: "TableForm") -> Iterator[tuple[int, Mapping[str,
     from bakeoff.reading.tables import open_table
 
     broken = (lambda line, reason: None) if form.broken_rows == "skip" else None
-    style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
+    style = RecordStyle(form.header, form.separator, form.extra_columns, form.adjustable, broken)
     return open_table(path, form.errors, form.encoding, style).whole()

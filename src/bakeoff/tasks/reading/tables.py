@@ -8,7 +8,7 @@ from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of, require_file
 from bakeoff.reading.hub import on_hub
-from bakeoff.reading.records import RecordStyle, Separator
+from bakeoff.reading.records import OPTION, RecordStyle, Separator
 from bakeoff.reading.table_reader import text_value
 from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import LeftOut
@@ -35,6 +35,8 @@ class TableForm(NamedTuple):
     """A row that cannot be read is an error, or is left out."""
     layout: Layout = "table"
     """The layout, for files and folders that are no tables."""
+    adjustable: bool = False
+    """Whether options say all of this, which errors then advise."""
 
 
 PLAIN = TableForm()
@@ -157,7 +159,7 @@ def table_rows(
         left_out.append(LeftOut(line, (), reason))
 
     broken = note if form.broken_rows == "skip" else None
-    style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
+    style = RecordStyle(form.header, form.separator, form.extra_columns, form.adjustable, broken)
     for row in open_table(path, form.errors, form.encoding, style).rows(columns, advice):
         yield from left_out
         left_out.clear()
@@ -179,7 +181,8 @@ def require_table(path: Path, form: TableForm = PLAIN) -> None:
         advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""
         if path.suffix.lower() in _SPREADSHEETS:
             advice = "; save the sheet as .csv in UTF-8"
-        advice = advice or "; if its cells stand between tabs, give --option separator=tab"
+        way = f"give {OPTION} separator=tab" if form.adjustable else "call it .tsv"
+        advice = advice or f"; if its cells stand between tabs, {way}"
         raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst{advice}")
     if form.separator != "auto" and known in COLUMNAR:
         raise UserError(f"{path}: separator is for files of lines; leave it out")
