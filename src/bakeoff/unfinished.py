@@ -74,6 +74,10 @@ def was_dropped(run: Path) -> bool:
     return search is not None and (search / "results.json").is_file()
 
 
+FAILURE = "failure.json"
+"""The file in the directory of a comparison's training that diverged, and is not tried again."""
+
+
 def no_such_run(path: Path, what: str = f"no such run; {WHERE_RUNS_ARE}") -> UserError:
     """The error about a run that is not there, in the words of `what`; or that was begun and has no name yet."""
     if (unfinished_folder(path) / ASKED).is_file():  # of a fine-tuning, or a training of vectors

@@ -19,10 +19,11 @@ from bakeoff.cli import run as command
 from bakeoff.errors import UserError
 from bakeoff.overview.curves import curves, smoothed
 from bakeoff.overview.lines import Follower
-from bakeoff.overview.listing import list_runs, table
+from bakeoff.overview.listing import list_runs, state_text, table
 from bakeoff.overview.page import write_curves
 from bakeoff.overview.text_chart import text_chart
 from bakeoff.overview.watch import watch
+from bakeoff.unfinished import FAILURE
 
 EMPTY = (2).to_bytes(8, "little") + b"{}"
 """A file of no tensors."""
@@ -324,6 +325,22 @@ def test_watching_a_folder_follows_all_that_train(tmp_path, capsys):
     ended = watch(tmp_path, sleep=end)
     assert [entry.state for entry in ended] == ["finished", "finished"]
     assert f"{tmp_path / 'a'}: finished" in capsys.readouterr().err
+
+
+def test_a_training_that_diverged_in_a_comparison_is_over_and_says_why(tmp_path, capsys):
+    one, two = tmp_path / "runs" / "one", tmp_path / "runs" / "two"
+    unfinished(one, [line(5)], steps=12)
+    finish(unfinished(two))
+    (one / FAILURE).write_text(json.dumps({"message": "one: mlm is not a finite number at step 6"}), encoding="utf-8")
+    assert {entry.path.name: state_text(entry) for entry in bakeoff.list_runs(tmp_path)} == {
+        "one": "diverged at step 5 of 12",
+        "two": "finished",
+    }
+    assert command(["watch", str(tmp_path), "--every", "0.1"]) == 0
+    capsys.readouterr()
+    assert command(["watch", str(one), "--every", "0.1"]) == 2
+    why = "bakeoff: one: mlm is not a finite number at step 6; its comparison tries it again once"
+    assert capsys.readouterr().err.endswith(f"{why} {one} is deleted\n")
 
 
 def test_watching_several_ends_with_a_status_that_says_whether_some_have_stopped(tmp_path, capsys):

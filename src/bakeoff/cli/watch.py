@@ -31,6 +31,7 @@ def watch(
     """
     from bakeoff.overview.listing import table
     from bakeoff.overview.watch import watch as follow
+    from bakeoff.runs.records import divergence
     from bakeoff.unfinished import search_of
 
     try:
@@ -39,6 +40,8 @@ def watch(
         raise Interrupted("stopped watching; the training goes on", signal.SIGINT) from None
     for line in table(ended):
         show(line)
+    if len(ended) == 1 and (message := divergence(run)) is not None:
+        raise UserError(f"{message}; its comparison tries it again once {run} is deleted")
     stopped = [entry for entry in ended if entry.state == "stopped"]
     if stopped and ended == stopped[:1]:
         command = "that began it goes on with --resume" if search_of(run) is None else "of its search goes on with it"

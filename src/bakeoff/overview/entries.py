@@ -13,13 +13,15 @@ from bakeoff.overview.lines import read_lines
 from bakeoff.regular_files import read_regular
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.tensor_headers import headers
-from bakeoff.unfinished import ASKED, TRIALS, finished_folder, unfinished_folder, was_dropped
+from bakeoff.unfinished import ASKED, FAILURE, TRIALS, finished_folder, unfinished_folder, was_dropped
 from bakeoff.yaml_files import MOST_BYTES
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
-RunState = Literal["training", "finished", "cut short", "stopped early", "saved", "stopped", "dropped", "damaged"]
+RunState = Literal[
+    "training", "finished", "cut short", "stopped early", "saved", "stopped", "dropped", "diverged", "damaged"
+]
 
-ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved", "dropped")
+ENDED: tuple[RunState, ...] = ("finished", "cut short", "stopped early", "saved", "dropped", "diverged")
 """States in which a pre-trained run stays as it is."""
 
 _ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", ASKED)
@@ -37,7 +39,7 @@ class RunEntry(Config):
     """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped
     early: finished because its held-out loss had stopped falling; saved: the weights at some point of a training;
     stopped: not finished, and no process is training it; dropped: a trial that its search, which has ended, has not
-    trained to the end; damaged: see `problem`."""
+    trained to the end; diverged: a training of a comparison that is not tried again; damaged: see `problem`."""
     recipe: str | None = None
     """The recipe's name."""
     step: int | None = None
@@ -104,6 +106,8 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
 def _going_on(folder: Path) -> RunState:
     if is_held(folder):
         return "training"
+    if (finished_folder(folder) / FAILURE).is_file():
+        return "diverged"
     return "dropped" if was_dropped(folder) else "stopped"
 
 

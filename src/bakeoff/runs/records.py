@@ -8,6 +8,7 @@ from pydantic import Field
 from bakeoff import checksums
 from bakeoff.config import Record
 from bakeoff.json_files import MOST_OF_LINES, parse_json_lines, read_json
+from bakeoff.unfinished import FAILURE
 
 
 class CorpusRecord(Record):
@@ -261,3 +262,20 @@ def parse_metrics(content: bytes, where: str) -> list[dict[str, Any]]:
         kind = ValidationLine if line.get("kind") == "validation" else MetricsLine
         kind.check(line, f"{where}:{number}")
     return lines
+
+
+class Diverging(Record):
+    """The content of `FAILURE`."""
+
+    message: str
+    """The error message of the divergence."""
+
+
+def divergence(run: Path) -> str | None:
+    """The error message with which a training of a comparison diverged; None: none did here.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    path = run / FAILURE
+    return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None

@@ -44,8 +44,8 @@ def until_section(results: Results) -> str:
     if results.to_loss:
         parts.append(
             note(
-                "How many times as much as the second of two recipes the first took, where all seeds of both reached the "
-                "loss: the noise is that of other seeds, and the p-values are corrected for all pairs of a table."
+                "How many times as much as the second of two recipes the first took, where all seeds of both reached "
+                "the loss: the noise is that of other seeds, and the p-values are corrected for all pairs of a table."
             )
         )
     parts += [_pairs(each) for each in results.to_loss]

@@ -13,7 +13,7 @@ from bakeoff import checksums
 from bakeoff.comparison.planning.names import directory_name
 from bakeoff.comparison.planning.search_plan import SearchPlan
 from bakeoff.comparison.planning.task_plan import TaskPlan
-from bakeoff.config import Record, with_defaults
+from bakeoff.config import with_defaults
 from bakeoff.digests import digest
 from bakeoff.durable import own_folder, remove
 from bakeoff.errors import UserError
@@ -21,15 +21,14 @@ from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
+from bakeoff.runs.records import divergence
 from bakeoff.same_settings import differences, require_same
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
-from bakeoff.unfinished import ELSEWHERE
+from bakeoff.unfinished import ELSEWHERE, FAILURE
 
 SCRATCH = "from_scratch"
 """The key of what a fine-tuning from scratch reads of a recipe beside its model."""
-FAILURE = "failure.json"
-"""The file in the directory of a training that has diverged."""
 DIGESTS = ("corpus", "start", "text", "pretraining.corpus", "pretraining.start")
 """The settings that are a digest, which says nothing to a reader."""
 TEACHER = "teacher"
@@ -63,13 +62,6 @@ def of_task(above: Path, task: TaskPlan, name: str) -> Path:
         if settings.is_file() and read_json(settings).get("train_rows") == task.data.train_rows:
             return before
     return above / directory_name(task.name) / name
-
-
-class Diverging(Record):
-    """The content of failure.json, which stands in the directory of a training that diverged."""
-
-    message: str
-    """The error message of the divergence."""
 
 
 def checksum_of(path: Path | None) -> str | None:
@@ -110,8 +102,7 @@ class PlannedTraining:
     @property
     def failure(self) -> str | None:
         """The error message of a divergence, which the same settings would most likely repeat; None: none happened."""
-        path = self.directory / FAILURE
-        return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
+        return divergence(self.directory)
 
     def fail(self, message: str) -> None:
         """Write failure.json, so that the same plan does not try this training again."""
