@@ -97,7 +97,11 @@ def test_a_run_from_before_there_were_checksums_is_read_and_nothing_is_claimed(r
     (run / checksums.NAME).unlink()
     status, out, err = printed(capsys, run)
     assert (status, err) == (0, "")
-    assert "made before checksums were kept" in out.splitlines()[-2]
+    assert "it has no list of checksums, and no more is known" in out.splitlines()[-2]
+    (run / "model.safetensors").rename(run.parent / "kept")
+    status, _, err = printed(capsys, run)
+    assert (status, err) == (2, f"bakeoff: {run / 'model.safetensors'}: missing; restore it from a copy\n")
+    (run.parent / "kept").rename(run / "model.safetensors")
     (run / "summary.json").write_text('{"steps": "many"}')
     status, _, err = printed(capsys, run)
     assert status == 2

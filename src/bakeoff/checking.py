@@ -26,6 +26,8 @@ from bakeoff.unfinished import SEARCH, no_such_run
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
+_WEIGHTS = "model.safetensors"
+
 _BOUNDED = (".json", ".jsonl", ".yaml", ".md", ".csv", ".html")
 """Endings of files that are no arrays of numbers."""
 
@@ -125,6 +127,8 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
         known = {*names, *listed} - {checksums.NAME}
         if kind == "search" and here == path and RESULTS in names:
             known.add(RECIPE)  # without a checksum, because people change it
+        elif "recipe.yaml" in names and {"summary.json", RESULTS} & {*names}:
+            known.add(_WEIGHTS)  # of a finished run, which cannot be used without it
         files = [here / name for name in sorted(known) if not name.startswith(".")]
         if here != path:
             if files:
@@ -162,7 +166,8 @@ def _check(name: str, files: list[Path]) -> FileGroup:
     for file in files:
         try:
             if file.name not in listed and not file.is_file():
-                raise UserError(f"{file}: missing; the same command writes it again")
+                how = "restore it from a copy" if file.name == _WEIGHTS else "the same command writes it again"
+                raise UserError(f"{file}: missing; {how}")
             if os.path.lexists(file):
                 _require_regular(file)
             if file.name in listed:

@@ -96,7 +96,7 @@ def _rest(files: int, listed: int) -> str:
     if listed == files:
         return ""
     if listed == 0:
-        return ": it was made before checksums were kept, and no more is known than that it can be read"
+        return ": it has no list of checksums, and no more is known than that it can be read"
     return f", of the other {files - listed:,} no checksums were kept"
 
 
