@@ -48,19 +48,19 @@ def _pays(series: Series, even: BreakEven) -> str:
     if even.estimate is None:
         return f"On {quoted(series.task)}, no gain of {who} could be shown with any budget up to {highest:g} %."
     low, high = even.interval
+    place = f"gains above {_percent(even.estimate)} of the budget"
+    if even.estimate <= lowest:
+        place = f"gains with all of these budgets, from {lowest:g} % on"
     if high is None:  # at no budget the interval of the gain leaves out zero
         least = "" if low is None else f" (95 % interval of that budget: at least {_percent(low)})"
         return (
             f"On {quoted(series.task)}, it has not been shown that {who} gains with any of these budgets{least}; "
-            f"by the means alone it gains from {_percent(even.estimate)} of the budget on."
+            f"by the means alone it {place}."
         )
     ends = f"at most {_percent(high)}" if low is None else f"{_percent(low)} to {_percent(high)}"
     real = "no gain exceeds the noise after the correction for all of these budgets"
     if even.real_from is not None:
         real = f"beyond the noise {'at' if even.real_from == highest else 'from'} {even.real_from:g} %"
-    place = f"gains from {_percent(even.estimate)} of the budget on"
-    if even.estimate <= lowest:
-        place = f"gains with all of these budgets, from {lowest:g} % on"
     return f"On {quoted(series.task)}, {who} {place} (95 % interval of that budget: {ends}), {real}."
 
 
