@@ -287,6 +287,18 @@ def test_pieces_spell_the_text_whatever_the_tokenizer(kind, tmp_path, capsys):
         assert "\x1b" not in capsys.readouterr().out
 
 
+def test_joiners_within_a_word_are_shown_as_they_are_and_alone_as_escapes(tmp_path, capsys):
+    words = "نمی\u200cخواهم क्\u200dष 👨\u200d👩\u200d👧 \u200d"
+    (tmp_path / "text.txt").write_text("\n".join(f"{words} n{i}" for i in range(60)) + "\n", encoding="utf-8")
+    settings = TokenizerConfig(kind="whitespace", size=300)
+    corpus = bakeoff.prepare([tmp_path / "text.txt"], tmp_path / "c", tokenizer=settings, document_per_line=True)
+    print_peek(bakeoff.peek(shrink("gpt-tiny"), corpus.path, examples=2))
+    shown = capsys.readouterr().out
+    for word in words.split()[:3]:
+        assert word in shown
+    assert "\\u200d n" in shown
+
+
 def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
     recipe = shrink("bert-tiny")
     (part, *_) = batches_of(recipe, corpus, held_out=True).fixed(recipe.training.validation_examples)

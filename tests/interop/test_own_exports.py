@@ -59,7 +59,7 @@ def test_an_export_comes_back_to_the_last_bit(name, corpus, light, tmp_path):
         ({"recipe": None}, "recipe: is missing"),
         ({"recipe": {"model": 3}}, "config.json: recipe"),
         ({"trained_head": "sop"}, "'sop' is no objective of its recipe"),
-        ({"vocab_size": 9}, "this is another model's tokenizer"),
+        ({"vocab_size": 9}, r"tokens, but the model's table has 9: this is another model's tokenizer"),
     ],
 )
 def test_a_config_that_says_something_else_is_one_line(change, message, light, tmp_path):

@@ -127,6 +127,9 @@ def test_an_export_says_how_long_sources_and_targets_are_and_what_precedes_them(
             continue
         done = bakeoff.export(run.path, tmp_path / folder, **form)
         card = (done.path / "README.md").read_text()
+        searched = "redict searches with 3 beams; this writes the likeliest token each time"
+        assert any(each.endswith(searched) for each in done.remarks)
+        assert searched in card
         if form:
             said = json.loads((done.path / "config.json").read_text())
             assert (said["prefix"], said["longest"], said["longest_source"]) == ("shorten: ", 7, longest_source)
@@ -140,8 +143,9 @@ def test_an_export_says_how_long_sources_and_targets_are_and_what_precedes_them(
 
 def test_a_target_is_no_longer_than_its_row_allows(corpus, tmp_path):
     """A decoder alone leaves half of its row of 25 to the source, whatever its task's `longest` is."""
-    run, _ = fitted("gpt2-tiny", corpus, tmp_path, longest=64)
+    run, _ = fitted("gpt2-tiny", corpus, tmp_path, longest=64, beams=1)
     done = bakeoff.export(run.path, tmp_path / "hf")
+    assert not any("beams" in each for each in done.remarks)
     assert json.loads((done.path / "generation_config.json").read_text())["max_new_tokens"] == 12
 
 

@@ -1,14 +1,19 @@
 """A fine-tuned run through a pipeline of transformers answers as `predict` does."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import bakeoff
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.conftest import shrink
 from tests.interop.elsewhere import ODD, write_wordpiece
-from tests.interop.fitted_runs import files, fitted
+from tests.interop.fitted_runs import files, fitted, sentences
 
 transformers = pytest.importorskip("transformers")
 
@@ -41,6 +46,31 @@ def test_classifier_answers_in_a_pipeline_as_here(tmp_path):
     for own, each in zip(bakeoff.predict(made.path, texts), theirs, strict=True):
         assert own["label"] == each["label"]
         assert own["probability"] == pytest.approx(each["score"], abs=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["bert-tiny", "laptop-hybrid-tiny"])
+@pytest.mark.parametrize("kind", ["classification", "tagging"])
+def test_what_pipelines_do_otherwise_is_said_whoever_wrote_the_class(recipe, kind, corpus, tmp_path):
+    """The class of a family, and that of an export with code."""
+    if kind == "tagging":
+        path = tmp_path / "rows.conll"
+        lines = [
+            "".join(f"{word}\t{'O' if 'e' in word else 'B-x'}\n" for word in each.split()) for each in sentences(20)
+        ]
+        path.write_text("\n".join(lines))
+        task, settings = TaggingConfig(**dict.fromkeys(("train", "dev", "test"), path)), {}
+        said = "pipelines tag token by token, and do not refuse tags that cannot follow each other"
+    else:
+        rows = files(tmp_path, lambda number, text: {"text": text, "label": "ab"[number % 2]})
+        task, settings = (
+            ClassificationConfig(**rows, text_column="text", label_column="label"),
+            {"truncate": "head+tail"},
+        )
+        said = "of texts that are too long pipelines read the beginning, and not head+tail"
+    _, made = fitted(shrink(recipe), task, corpus, tmp_path, **settings)
+    config = json.loads((Path(made["folder"]) / "config.json").read_text())
+    assert ("auto_map" in config) == (recipe != "bert-tiny")
+    assert said in (Path(made["folder"]) / "README.md").read_text()
 
 
 @pytest.mark.parametrize("kind", ["byte_bpe", "wordpiece"])

@@ -17,7 +17,7 @@ def visible(text: str, keep: str = "") -> str:
         text: any text.
         keep: control characters that stay as they are.
     """
-    return _OBEYED.sub(lambda match: match[0] if match[0] in keep else _escape(match[0]), text)
+    return _OBEYED.sub(lambda match: match[0] if match[0] in keep else escaped(match[0]), text)
 
 
 def visible_json(text: str) -> str:
@@ -25,5 +25,6 @@ def visible_json(text: str) -> str:
     return _OBEYED.sub(lambda match: match[0] if match[0] in "\n\t\r" else f"\\u{ord(match[0]):04x}", text)
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def escaped(characters: str) -> str:
+    r"""Characters as escapes, such as `\x1b`."""
+    return characters.encode("unicode_escape").decode("ascii")

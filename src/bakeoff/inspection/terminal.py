@@ -1,8 +1,11 @@
 """Rows on the terminal; targets stand in brackets, so that they stand out without colour, too."""
 
+import re
+
 from rich.text import Text
 
 from bakeoff.display.console import Console
+from bakeoff.display.text import escaped
 from bakeoff.display.wording import counted, percent, quantity
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.rows import Row, RowText
@@ -160,6 +163,11 @@ def _body(line: RowText, padding: int) -> Text:
     return text[1:] if text.plain.startswith(" ") else text
 
 
+_JOINERS = "\u200c\u200d"
+"""Signs without a width by which neighbours are written apart or as one: in Persian, Hindi, and emoji of several."""
+_JOINER_ALONE = re.compile(rf"(?<!\S)[{_JOINERS}]+(?!\S)")
+
+
 def _order(row: Row) -> dict[str, Text]:
     """The original tokens in the order of their prediction; empty if there is no order."""
     ordered = [(piece.order, piece.original) for line in row.lines for piece in line.pieces if piece.order is not None]
@@ -181,9 +189,9 @@ def _printed(piece: TokenRun) -> Text:
 
 
 def _visible(text: str) -> str:
-    """The text with control characters escaped, and a single space as ␣."""
-    text = "␣" if text == " " else text.replace("\n", "↵")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    """The text with control characters escaped, and a single space as ␣; joiners within words join what they do."""
+    text = "␣" if text == " " else _JOINER_ALONE.sub(lambda match: escaped(match[0]), text.replace("\n", "↵"))
+    return "".join(char if char.isprintable() or char in _JOINERS else escaped(char) for char in text)
 
 
 def _drawn(drawn: Drawn, whose: str) -> str:

@@ -21,4 +21,10 @@ def generation_limit(run: FinetunedRun) -> dict[str, Any]:
 def remarks_of_task(run: FinetunedRun) -> list[str]:
     """Remarks for users, who have to write the task's prefix before sources, since the tokenizer does not."""
     prefix = run.task.written.prefix
-    return [f"each source is to begin with {prefix!r} and a space"] if prefix else []
+    return [*([f"each source is to begin with {prefix!r} and a space"] if prefix else []), *remarks_of_beams(run)]
+
+
+def remarks_of_beams(run: FinetunedRun) -> list[str]:
+    """A remark where `predict` searches for the likeliest text, which exports do not do by themselves."""
+    beams = run.task.written.beams
+    return [f"predict searches with {beams} beams; this writes the likeliest token each time"] if beams > 1 else []

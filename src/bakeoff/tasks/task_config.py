@@ -53,12 +53,14 @@ class TransformersHead(NamedTuple):
 
 
 class GeneratedTexts(NamedTuple):
-    """The limit of the predictions of a head that writes, and the prefix of its sources, for exports."""
+    """How a head that writes does so, for exports."""
 
     longest: int | None = None
     """The most tokens of a prediction; None: as many as the model can write."""
     prefix: str = ""
     """The text before each source, with a space between them; empty: none."""
+    beams: int = 1
+    """The number of beams that predictions are searched with; 1: the likeliest token each time."""
 
 
 class TaskConfig(Config):

@@ -47,13 +47,14 @@ def read(file: Path) -> str:
         raise UserError(f"{file}: cannot be read as a tokenizer ({error})") from None
 
 
-def bounded(text: str, where: str, rows: int | None = None) -> None:
+def bounded(text: str, where: str, rows: int | None = None, spare: int = 0) -> None:
     """Refuse a tokenizer that would make the library abort the process or take memory without end.
 
     Args:
         text: the text of a tokenizer.json; the library itself refuses text that is no JSON or lacks a part.
         where: the file, for the error.
         rows: rows of the table of the model that the tokenizer is for; None: unknown.
+        spare: how many ids may lie beyond them, those of special tokens that were added.
 
     Raises:
         UserError: there are too many ids or too large ones, or more than the table has rows; a step makes a long text
@@ -66,7 +67,7 @@ def bounded(text: str, where: str, rows: int | None = None) -> None:
     if not isinstance(values, dict):
         raise UserError(f"{where}: not a tokenizer.json of the tokenizers library (not an object)")
     model: Any = values["model"] if isinstance(values.get("model"), dict) else {}
-    _bound_ids(model.get("vocab"), values.get("added_tokens"), where, rows)
+    _bound_ids(model.get("vocab"), values.get("added_tokens"), where, rows, spare)
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if len(str(model.get(key))) > LONGEST_INSERTION:
             raise UserError(f"{where}: its {key} has more than {LONGEST_INSERTION} characters")
@@ -80,14 +81,14 @@ def bounded(text: str, where: str, rows: int | None = None) -> None:
                 _require_whole(step["precompiled_charsmap"], where)
 
 
-def _bound_ids(vocabulary: Any, added: Any, where: str, rows: int | None) -> None:
+def _bound_ids(vocabulary: Any, added: Any, where: str, rows: int | None, spare: int) -> None:
     ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
     ids += list(range(len(vocabulary))) if isinstance(vocabulary, list) else []
     ids += [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
     largest = max((i for i in ids if isinstance(i, int)), default=0)
     if max(largest + 1, len(ids)) > MOST_IDS:
         raise UserError(f"{where}: has {max(largest + 1, len(ids)):,} ids; at most {MOST_IDS:,} can be used")
-    if rows is not None and largest >= rows:
+    if rows is not None and largest >= rows + spare:
         raise UserError(
             f"{where}: {largest + 1:,} tokens, but the model's table has {rows:,}: this is another model's tokenizer"
         )

@@ -18,7 +18,14 @@ from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
-from bakeoff.interop.hugging_face.task_export import head_form, require_bias, require_plain, task_config, task_tensors
+from bakeoff.interop.hugging_face.task_export import (
+    head_form,
+    remarks_of_labels,
+    require_bias,
+    require_plain,
+    task_config,
+    task_tensors,
+)
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
@@ -145,6 +152,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     remarks += write_tokenizer(tokenizer, folder, _tokenizer_settings(run, chosen, rows))
     architecture = config["architectures"][0]
     if _has_labels(run):
+        remarks += remarks_of_labels(run)
         largest = task_difference(run, folder, architecture, chosen.head is not None and chosen.head.pads_before)
     else:
         if isinstance(run, FinetunedRun):

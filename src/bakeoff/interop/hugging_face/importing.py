@@ -68,7 +68,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
     theirs = _named(folder.tensors(), family)
     rows = config.whole("vocab_size")
     text, said = tokenizer_text(folder, family.model_types[0], config.values)
-    tokenizer_file.bounded(text, f"{folder.path}: its tokenizer", rows + len(SPECIAL_TOKENS))
+    tokenizer_file.bounded(text, f"{folder.path}: its tokenizer", rows, spare=len(SPECIAL_TOKENS))
     tokenizer = Tokenizer.from_string(filled_up(text, rows, f"{folder.path}: its tokenizer"), str(folder.path))
     recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
     shapes = _shapes(build_on_meta(recipe, tokenizer.size))

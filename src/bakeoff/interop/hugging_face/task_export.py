@@ -45,6 +45,13 @@ def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
     return None
 
 
+def remarks_of_labels(run: FinetunedRun) -> list[str]:
+    """Remarks on what the pipelines of transformers do otherwise with a run that answers with labels or numbers."""
+    exported, truncate = run.task.exported, run.config.truncate
+    remarks = [f"of texts that are too long pipelines read the beginning, and not {truncate}"]
+    return [*(remarks if truncate != "head" else []), *([exported.remark] if exported and exported.remark else [])]
+
+
 def task_config(run: FinetunedRun) -> dict[str, Any]:
     """The keys `id2label`, `label2id` and `problem_type`, as far as the class and the kind of task have them."""
     exported = run.task.exported

@@ -21,6 +21,7 @@ from bakeoff.interop.onnx.settings import said, settings_of
 from bakeoff.interop.onnx.steps import with_steps
 from bakeoff.interop.onnx.writing_graphs import OfDecoder, OfSource
 from bakeoff.interop.onnx.written_rows import by_targets, empty, open_all, rows_of_ids, rows_of_task
+from bakeoff.interop.writing_task import remarks_of_beams
 from bakeoff.models.model import Model
 from bakeoff.objectives.heads import Head
 from bakeoff.runs.run import Run
@@ -75,6 +76,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     source = _opened(run)
     measure = None if quantize is None else _measure(source, measure_on)
     longest = min(source.format.length, source.run.recipe.model.longest_input or source.format.length)
+    of_task = remarks_of_beams(source.run) if isinstance(source.run, FinetunedRun) else []
     with unfinished(out) as folder:
         difference = max(_written(source, folder / name, run, longest) for name in source.graphs)
         small = None if measure is None else _quantized(source, folder, measure, longest)
@@ -84,8 +86,8 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
         text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
         (folder / "config.json").write_text(text, encoding="utf-8")
         shown = source.run.task.prints_outputs if isinstance(source.run, FinetunedRun) else OF_ENCODER
-        (folder / "README.md").write_text(readme(source.run.recipe.name, settings, shown), encoding="utf-8")
-    remarks = [f"onnxruntime and torch differ by {difference:.1e} of the largest number"]
+        (folder / "README.md").write_text(readme(source.run.recipe.name, settings, shown, of_task), encoding="utf-8")
+    remarks = [f"onnxruntime and torch differ by {difference:.1e} of the largest number", *of_task]
     if source.run.tokenizer.special_ids.size and source.format.truncate == "windows":
         remarks.append("texts longer than a row: bakeoff reads them in windows, the README's lines cut them")
     if small is not None:

@@ -1,8 +1,10 @@
 """The README.md of an ONNX export: inputs, outputs, and lines of Python that use the model."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bakeoff.display import markdown
+from bakeoff.display.wording import capitalised
 
 SESSION = """session = onnxruntime.InferenceSession("model.onnx")
 """
@@ -147,8 +149,15 @@ def _as_the_task(lines: str, settings: dict[str, Any]) -> str:
     return lines
 
 
-def readme(name: str, settings: dict[str, Any], ending: str) -> str:
-    """The text of the README.md; `name` is the recipe's, the other arguments are those of `snippet`."""
+def readme(name: str, settings: dict[str, Any], ending: str, remarks: Sequence[str] = ()) -> str:
+    """The text of the README.md.
+
+    Args:
+        name: the recipe's name.
+        settings: the export's config.json.
+        ending: as of `snippet`.
+        remarks: what else than the run the lines of Python do.
+    """
     files = {"": settings} if "inputs" in settings else {name: settings[name] for name in ("encoder", "decoder")}
     rows = "".join(
         f"| {f'{file}.onnx, ' if file else ''}{side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
@@ -170,4 +179,4 @@ With `pip install onnxruntime tokenizers`, in this folder:
 
 ```python
 {snippet(settings, ending)}```
-"""
+{"".join(f"{chr(10)}{capitalised(each)}.{chr(10)}" for each in remarks)}"""

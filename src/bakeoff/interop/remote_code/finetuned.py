@@ -6,7 +6,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.families.bakeoff_family import TRAINED_HEAD
 from bakeoff.interop.families.task_heads import ANSWERS, CHOICES, PURPOSES
 from bakeoff.interop.hugging_face import bakeoff_settings
-from bakeoff.interop.hugging_face.task_export import on_scale
+from bakeoff.interop.hugging_face.task_export import on_scale, remarks_of_labels
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
@@ -51,13 +51,8 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     for name, tensor in head.state_dict().items():
         if not name.startswith("heads."):
             tensors[f"model.network.{name.removeprefix('model.')}" if name.startswith("model.") else name] = tensor
-    remarks = []
     scale, shift = task.output_scale
     tensors = on_scale(tensors, task.output_scale)
-    if run.config.truncate != "head":
-        remarks.append(f"of texts that are too long pipelines read the beginning, and not {run.config.truncate}")
-    if exported.remark:
-        remarks.append(exported.remark)
     tokenizer_settings = TokenizerSettings(
         frame_of(recipe, exported.ending == ANSWERS),
         run.config.length,
@@ -73,7 +68,16 @@ def describe_finetuned(run: FinetunedRun) -> Described:
 
     classes = {"AutoModel": "BakeoffModel", auto: TASK_CLASSES[auto]}
     return Described(
-        recipe, tokenizer, config, tensors, classes, auto, purpose, tokenizer_settings, computed, None, [], remarks
+        recipe,
+        tokenizer,
+        config,
+        tensors,
+        classes,
+        auto,
+        purpose,
+        tokenizer_settings,
+        computed,
+        remarks=remarks_of_labels(run),
     )
 
 

@@ -182,7 +182,7 @@ class SequenceToSequenceConfig(TableConfig):
     @property
     @override
     def written(self) -> GeneratedTexts:
-        return GeneratedTexts(self.longest, self.prefix)
+        return GeneratedTexts(self.longest, self.prefix, self.beams)
 
     def generation(self, beams: int, longest: int) -> GenerationConfig:
         """The settings for writing targets of at most `longest` tokens with `beams` candidates."""
