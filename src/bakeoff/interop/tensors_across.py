@@ -98,8 +98,10 @@ def give(links: Iterable[Link], ours: Mapping[str, Tensor]) -> dict[str, Tensor]
 def _require_repeated(link: Link, theirs: Mapping[str, Tensor], where: str) -> None:
     (name,) = link.theirs
     if name in theirs and link.tied in theirs and not torch.equal(theirs[name], theirs[link.tied]):
+        of_config = " (tie_word_embeddings: false)" if name.endswith("weight") else ""
         raise UserError(
-            f"{where}: the tensor {name} is not {link.tied} again, as it is in the models that are read here"
+            f"{where}: the tensor {name} is not {link.tied} again, as it is in all models of this family that are read "
+            f"here; weights of its own{of_config} cannot be taken over"
         )
 
 
