@@ -85,15 +85,10 @@ class Config(BaseModel):
         """Refuse true instead of 1, and whole numbers beyond `LARGEST`, both of which pydantic would take."""
         if isinstance(values, Mapping):
             for key, value in values.items():
-                if not isinstance(value, int):
-                    continue
-                types, odd = _types_of(cls, key), None
-                if isinstance(value, bool) and types & {int, float} and bool not in types:
-                    odd = f"a number is wanted, not {str(value).lower()}"
-                elif int in types and abs(value) > LARGEST:
-                    odd = f"{value} is beyond the whole numbers of 64 bits"
-                if odd:
-                    raise PydanticCustomError("odd_number", "{key}: {odd}", {"key": key, "odd": odd})
+                inside = isinstance(value, list | tuple)
+                for number in value if inside else (value,):
+                    if isinstance(number, int) and (odd := _odd(number, _types_of(cls, key, inside))):
+                        raise PydanticCustomError("odd_number", "{key}: {odd}", {"key": key, "odd": odd})
         return values
 
     @model_validator(mode="before")  # pydantic calls the last one first
@@ -163,10 +158,22 @@ def _plain_types(annotation: Any) -> set[Any]:
     return {annotation}
 
 
+def _odd(number: int, types: set[Any]) -> str | None:
+    """What is odd about a whole number, or a truth value, for a field of these types; None: nothing is."""
+    if isinstance(number, bool):
+        wanted = bool(types & {int, float}) and bool not in types
+        return f"a number is wanted, not {str(number).lower()}" if wanted else None
+    return f"{number} is beyond the whole numbers of 64 bits" if int in types and abs(number) > LARGEST else None
+
+
 @cache  # asked for every number of every config
-def _types_of(config: type[BaseModel], key: str) -> set[Any]:
-    """The types that a config's field allows; empty: there is no such field."""
-    return _plain_types(config.model_fields[key].annotation) if key in config.model_fields else set()
+def _types_of(config: type[BaseModel], key: str, inside: bool = False) -> set[Any]:
+    """The types that a config's field allows, or those inside of its lists; empty: there is no such field."""
+    types = _plain_types(config.model_fields[key].annotation) if key in config.model_fields else set()
+    if not inside:
+        return types
+    lists = [each for each in types if get_origin(each) in (list, tuple)]
+    return {part for each in lists for inner in get_args(each) for part in _plain_types(inner)}
 
 
 def _paths(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
