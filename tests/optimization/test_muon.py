@@ -108,17 +108,18 @@ def iterated(matrix, iterations):
 
 
 SPECTRA = {
-    "alike": torch.linspace(1, 0.5, 256),
-    "falling": torch.logspace(0, -4, 256),
-    "one large": torch.tensor([1.0] + 255 * [1e-3]),
-    "low rank": torch.tensor(20 * [1.0] + 236 * [0.0]),
+    "alike": torch.linspace(1, 0.5, 128),
+    "falling": torch.logspace(0, -4, 128),
+    "one large": torch.tensor([1.0] + 127 * [1e-3]),
+    "low rank": torch.tensor(10 * [1.0] + 118 * [0.0]),
 }
 
 
 @pytest.mark.parametrize("spectrum", SPECTRA)
 def test_iterations_taken_together_in_bfloat16_are_nearly_as_exact_as_one_by_one(spectrum, monkeypatch):
+    monkeypatch.setattr("bakeoff.optimization.optimizers.muon.LEAST_SHORTER", 128)
     generator = torch.Generator().manual_seed(0)
-    long, short = (torch.linalg.qr(torch.randn(size, 256, generator=generator))[0] for size in (512, 256))
+    long, short = (torch.linalg.qr(torch.randn(size, 128, generator=generator))[0] for size in (256, 128))
     tall = ((long * SPECTRA[spectrum]) @ short.mT).bfloat16()
     for matrix in (tall, tall.mT.contiguous()):
         for iterations in (1, 3, 5):
@@ -128,8 +129,8 @@ def test_iterations_taken_together_in_bfloat16_are_nearly_as_exact_as_one_by_one
                 found[together] = orthogonal(matrix[None], iterations)[0]
             assert iterations == 1 or not torch.equal(found[3], found[1])
             wrong, usual = ((found[each] - expected).norm() / expected.norm() for each in (3, 1))
-            assert wrong < 1.5 * usual + 0.05
-    zeros = torch.zeros(1, 512, 256).bfloat16()
+            assert wrong < 1.5 * usual + 0.06
+    zeros = torch.zeros(1, 256, 128).bfloat16()
     assert torch.equal(orthogonal(zeros, 5), zeros)
 
 
