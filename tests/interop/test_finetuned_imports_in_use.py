@@ -4,10 +4,12 @@ import json
 
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff.cli.app import app
+from bakeoff.errors import UserError
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.runs.run import Run
@@ -79,6 +81,68 @@ def test_pairs_are_read_as_their_tokenizer_gives_them(name, tmp_path):
     done = export(run.path, tmp_path / "out")
     again = transformers.AutoTokenizer.from_pretrained(done.path)
     assert again(TEXTS, TEXTS[::-1])["input_ids"] == tokenizer(TEXTS, TEXTS[::-1])["input_ids"]
+
+
+def generic(folder, processor, **more):
+    """Give a model a tokenizer of no family's class, which does what its tokenizer.json says."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    inner = tokenizer.backend_tokenizer
+    state = json.loads(inner.to_str())
+    named = {f"{role}_token": getattr(tokenizer, f"{role}_token") for role in ("unk", "pad", "cls", "sep", "mask")}
+    ids = [(token, inner.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    made = None if processor is None else TemplateProcessing(*processor, ids)
+    state["post_processor"] = None if made is None else json.loads(made.__getstate__())
+    (folder / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", **named, **more}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+ONE = "[CLS] $A [SEP]"
+USUAL = (ONE, "[CLS] $A [SEP] $B:1 [SEP]:1")
+
+
+@pytest.mark.parametrize(
+    ("processor", "settings", "refused"),
+    [
+        (USUAL, {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}, None),
+        (USUAL, {"model_input_names": ["input_ids", "attention_mask"]}, "gives no token_type_ids, and rows of two"),
+        (
+            (ONE, "[CLS] $A [SEP] $B [SEP]"),
+            {},
+            "gives the segments 0 0 0 0 0 around two texts, and rows here have 0 0 0 1 1",
+        ),
+        (None, {}, "it reads TEXT TEXT, and rows here are [CLS] TEXT [SEP] TEXT [SEP]"),
+    ],
+)
+def test_pairs_are_refused_whose_tokenizer_gives_other_segments(processor, settings, refused, tmp_path):
+    theirs = saved(tmp_path / "pairs", "bert classes")
+    generic(tmp_path / "pairs", processor, **settings)
+    if refused is not None:
+        with pytest.raises(UserError) as error:
+            import_model(tmp_path / "pairs", tmp_path / "run", pairs=True)
+        assert refused in str(error.value)
+        return
+    run = import_model(tmp_path / "pairs", tmp_path / "run", pairs=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "pairs")
+    batch = tokenizer(TEXTS, TEXTS[::-1], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        found = theirs(**batch).logits.softmax(-1).max(-1)
+    assert [each["probability"] for each in bakeoff.predict(run.path, TEXTS, TEXTS[::-1])] == pytest.approx(
+        found.values.tolist(), abs=1e-5
+    )
+
+
+def test_what_a_tokenizer_does_otherwise_with_single_texts_is_said(tmp_path):
+    saved(tmp_path / "bare", "bert classes")
+    generic(tmp_path / "bare", None)
+    run = import_model(tmp_path / "bare", tmp_path / "run")
+    said = "its head of a task is not used: it reads TEXT, and rows here are [CLS] TEXT [SEP]"
+    assert said in run.environment["imported"]["remarks"]
+    saved(tmp_path / "left", "bert classes")
+    generic(tmp_path / "left", USUAL, truncation_side="left", model_max_length=20)
+    run = import_model(tmp_path / "left", tmp_path / "cut")
+    said = "of texts that are too long transformers reads the end (truncation_side), and the run does not"
+    assert said in run.environment["imported"]["remarks"]
 
 
 @pytest.mark.parametrize("name", ["bert answers", "roberta answers"])

@@ -1,6 +1,7 @@
-"""A fine-tuned run through a pipeline of transformers answers as `predict` does."""
+"""Exports in the use that their cards show: pipelines answer as `predict` does, and classes hold all of the model."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.conftest import shrink
 from tests.interop.elsewhere import ODD, write_wordpiece
 from tests.interop.fitted_runs import files, fitted, sentences
+from tests.untrained_runs import untrained
 
 transformers = pytest.importorskip("transformers")
 
@@ -83,3 +85,15 @@ def test_odd_texts_are_read_there_as_here(kind, text_folder, tmp_path):
     run, job = fitted(shrink("gpt2-tiny"), task, corpus, tmp_path)
     theirs = transformers.AutoTokenizer.from_pretrained(job["folder"])(ODD)["input_ids"]
     assert [each.tolist() for each in FinetunedRun.open(run).format().encode(ODD).ids] == theirs
+
+
+@pytest.mark.parametrize("name", ["gpt2-tiny", "gpt-tiny", "xlnet-tiny", "t5-tiny", "bart-tiny", "bert-tiny"])
+def test_the_card_loads_the_class_that_holds_all_of_it(name, corpus, tmp_path):
+    """And names no pipeline of vectors."""
+    bakeoff.export(untrained(name, corpus, tmp_path / "run").path, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    auto = re.search(r"^model = (\w+)\.from_pretrained", card, re.MULTILINE)[1]
+    loaded = getattr(transformers, auto).from_pretrained(tmp_path / "out", trust_remote_code=True)
+    wanted = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))["architectures"]
+    assert [type(loaded).__name__] == wanted
+    assert "feature-extraction" not in card

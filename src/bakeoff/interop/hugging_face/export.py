@@ -37,17 +37,19 @@ from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.unfinished import require_free, unfinished
 
-PURPOSES = {
-    "ForMaskedLM": "fill-mask",
-    "ForPreTraining": None,
-    "ForCausalLM": "text-generation",
-    "ForSeq2SeqLM": None,
-    "ForSequenceClassification": "text-classification",
-    "ForTokenClassification": "token-classification",
-    "ForQuestionAnswering": "question-answering",
-    "ForMultipleChoice": None,
+AUTO_CLASSES: dict[str, tuple[str, str | None]] = {
+    "ForMaskedLM": ("ForMaskedLM", "fill-mask"),
+    "ForPreTraining": ("ForPreTraining", None),
+    "XLNetLMHeadModel": ("ForCausalLM", None),  # which its training has not taught to go on with a text
+    "LMHeadModel": ("ForCausalLM", "text-generation"),
+    "ForConditionalGeneration": ("ForSeq2SeqLM", None),
+    "ForSequenceClassification": ("ForSequenceClassification", "text-classification"),
+    "ForTokenClassification": ("ForTokenClassification", "token-classification"),
+    "ForQuestionAnswering": ("ForQuestionAnswering", "question-answering"),
+    "ForQuestionAnsweringSimple": ("ForQuestionAnswering", "question-answering"),
+    "ForMultipleChoice": ("ForMultipleChoice", None),
 }
-"""The pipeline of transformers for each ending of an architecture's name; None: there is no pipeline."""
+"""By the ending of an architecture's name the ending of the AutoModel class and the pipeline; None: there is none."""
 
 OF_HEADS = ("id2label", "label2id", "problem_type")
 """Keys of a config.json that name the outputs of a head."""
@@ -112,9 +114,9 @@ def _chosen(source: Run | FinetunedRun) -> FamilyChoice | dict[str, str]:
 
 def _auto_class(architecture: str) -> tuple[str, str | None]:
     """The AutoModel class that loads an architecture, and the name of its pipeline; None: there is no pipeline."""
-    for ending, purpose in PURPOSES.items():
+    for ending, (auto, purpose) in AUTO_CLASSES.items():
         if architecture.endswith(ending):
-            return f"AutoModel{ending}", purpose
+            return f"AutoModel{auto}", purpose
     return "AutoModel", "feature-extraction"
 
 

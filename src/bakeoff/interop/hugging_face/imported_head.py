@@ -32,6 +32,12 @@ REGRESSION, ONE_CLASS = "regression", "single_label_classification"
 """Values of `problem_type`: one number, and one class of several."""
 WRITING = ("ForConditionalGeneration", "ForSeq2SeqLM", "ForCausalLM")
 """Endings of the names of classes that write texts."""
+GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""Classes of tokenizers that do what tokenizer.json says, where that of a family knows what stands around texts."""
+SEGMENTS = "token_type_ids"
+"""transformers' name of segment ids, of which a tokenizer says whether it gives them."""
+WITHOUT_SEGMENTS = ("Roberta", "XLMRoberta", "Camembert")
+"""Beginnings of the names of classes of tokenizers that give none by themselves."""
 LONGEST = 1_000_000
 """The largest length of a row that is believed, in tokens; tokenizers without a limit state more."""
 
@@ -100,12 +106,9 @@ def imported_head(
         raise UserError(f"{folder.path}: --pairs: a model for {name} reads no single texts; leave it out")
     pairs = pairs or (saved is not None and saved.pairs)
     length = _length(folder, recipe)
-    separators = _separators(
-        folder,
-        family,
-        [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)],
-        pairs or kind.sides != 1,
-    )
+    formats, of_pairs = [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)], kind.sides != 1
+    separators = _separators(folder, family, formats, pairs or of_pairs)
+    _require_segments(folder, formats[separators - 1], pairs or of_pairs)
     head_settings = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
     head_settings |= {"transform": form.transform, "separators": separators}
     if saved is not None:
@@ -225,6 +228,27 @@ def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], 
     raise NotSaid(f"it reads {shown(theirs)}, and rows here are {shown(framed[0])}")
 
 
+def _require_segments(folder: Folder, rows: InputFormat, pair: bool) -> None:
+    """Refuse a tokenizer that gives the texts of a pair other segments than rows here have.
+
+    Raises:
+        NotSaid: it does.
+    """
+    if not pair or not rows.segments or rows.start_last:  # with [CLS] last there is one family, which has one way
+        return
+    settings = folder.json(SETTINGS)
+    names, made_by = settings.get("model_input_names"), str(settings.get("tokenizer_class"))
+    given = SEGMENTS in names if isinstance(names, list) else not made_by.startswith(WITHOUT_SEGMENTS)
+    if not given:
+        raise NotSaid(f"its tokenizer gives no {SEGMENTS}, and rows of two texts here have segments")
+    before, between, after = rows.around
+    own = [0] * (len(before) + 1 + len(between)) + [1] * (1 + len(after))
+    theirs = _made(folder, pair) if made_by in GENERIC else None
+    if theirs is not None and [segment for _, segment in theirs] != own:
+        shown, here = (" ".join(map(str, each)) for each in ([segment for _, segment in theirs], own))
+        raise NotSaid(f"its tokenizer gives the segments {shown} around two texts, and rows here have {here}")
+
+
 def _around(rows: InputFormat, pair: bool) -> list[int | None]:
     """The special tokens around the texts of a row; None stands for a text."""
     before, between, after = rows.around
@@ -233,19 +257,32 @@ def _around(rows: InputFormat, pair: bool) -> list[int | None]:
 
 def _frame(folder: Folder, pair: bool) -> list[int | None] | None:
     """The special tokens of the folder's tokenizer around texts, each text None; no list: its files do not say it."""
+    made = _made(folder, pair)
+    return None if made is None else [token for token, _ in made]
+
+
+def _made(folder: Folder, pair: bool) -> list[tuple[int | None, int]] | None:
+    """What the folder's tokenizer makes of a text or two: each special token, and each text as None, with its segment.
+
+    No list: its files do not say it, and the class of the tokenizer knows it.
+    """
     path = folder.file(TOKENIZER)
     if path is None:
         return None
     with guarded(str(path), "not a tokenizer.json of the tokenizers library"):
         inner = tokenizers.Tokenizer.from_str(tokenizer_file.read(path))
-        if inner.post_processor is None:
+        if inner.post_processor is None and folder.json(SETTINGS).get("tokenizer_class") not in GENERIC:
             return None
         inner.no_padding()
         made = inner.encode("a", "a") if pair else inner.encode("a")
-    frame: list[int | None] = []
-    for number, special in zip(made.ids, made.special_tokens_mask, strict=True):
+    frame: list[tuple[int | None, int]] = []
+    of_text: int | None = -1
+    for number, special, text, segment in zip(
+        made.ids, made.special_tokens_mask, made.sequence_ids, made.type_ids, strict=True
+    ):
         if special:
-            frame.append(number)
-        elif not frame or frame[-1] is not None:
-            frame.append(None)
+            frame.append((number, segment))
+        elif text != of_text:
+            frame.append((None, segment))
+            of_text = text
     return frame

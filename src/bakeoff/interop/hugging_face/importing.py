@@ -14,6 +14,7 @@ from bakeoff.interop.hugging_face.finetuned_writing import write_finetuned
 from bakeoff.interop.hugging_face.folder import DTYPES, Folder, folder_of
 from bakeoff.interop.hugging_face.imported_head import imported_head
 from bakeoff.interop.hugging_face.tokenizer_reading import filled_up, tokenizer_text
+from bakeoff.interop.hugging_face.tokenizer_settings import SETTINGS
 from bakeoff.interop.tensors_across import Taken, take
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.recipe import Recipe
@@ -82,6 +83,8 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
             if pairs:
                 raise UserError(f"{folder.path}: --pairs: {unused[0]}") from None
     links = family.links(recipe)
+    if task_head is not None and folder.json(SETTINGS).get("truncation_side") == "left":
+        unused.append("of texts that are too long transformers reads the end (truncation_side), and the run does not")
     if task_head is not None:
         links = [*family.body(recipe), *task_head.head.links]
         with torch.device("meta"):
