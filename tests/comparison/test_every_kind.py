@@ -10,8 +10,10 @@ from test_execution import FakeEngine
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.planning.plan import Plan
+from bakeoff.comparison.reporting.baseline_findings import BaselineStanding
 from bakeoff.comparison.results import Results
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json_lines
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.kinds.choice import Chosen
 from bakeoff.tasks.kinds.classification import PredictedClass
@@ -158,6 +160,28 @@ def test_a_comparison_from_before_tasks_had_a_key_goes_on_and_another_kind_is_re
     other = {**columns, **dict.fromkeys(("train", "dev", "test"), folder / "rows.tsv")}
     with pytest.raises(UserError, match='begun with kind "regression", not "classification"'):
         go(folder, plan_of(folder, seeds=1, tasks=[other]))
+
+
+def test_what_needs_no_model_is_tested_on_the_same_rows(folder):
+    """Whether it is the best baseline of its task or not, and so that its own rows count as noise."""
+    results, _ = go(folder, plan_of(folder))
+    kept = {each.task: each for each in results.baselines if each.kind == "simplest" and each.predictions}
+    assert kept.keys() == {"tags", "errors", "classes", "choices"}  # one number for all correlates with nothing
+    for task in results.tasks:
+        if task.name in kept:
+            lines = read_json_lines(folder / "out" / kept[task.name].predictions)
+            config = next(each.data for each in plan_of(folder).tasks if each.name == task.name)
+            mean = config.contributions(lines, task.metric).mean()
+            assert mean == pytest.approx(kept[task.name].test[task.metric], abs=1e-6)
+    for name in ("tags", "choices"):
+        (analysis,) = [each for each in results.analyses if each.task == name]
+        for label, tested in analysis.against_baseline.items():
+            assert tested.second == kept[name].name
+            measure = next(each.metric for each in results.tasks if each.name == name)
+            apart = analysis.pretrained[label].mean - kept[name].test[measure]
+            assert tested.difference == pytest.approx(apart, abs=1e-6)
+            standing = BaselineStanding.of(results, analysis)
+            assert standing.tested is not None
 
 
 def test_predictions_of_another_kind_are_refused(folder):

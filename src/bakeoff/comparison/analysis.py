@@ -80,9 +80,12 @@ def analyse(
             if start == "pretrained":
                 near[entry.label] = [np.mean(nested, axis=0) for nested in of_rows.values()]
     pretrained, scratch = moderate(groups["pretrained"]), moderate(groups["scratch"])
-    learned = [each for each in baselines if each.task == task.name and each.predictions is not None]
-    best = max(learned, key=lambda each: sign * each.test[task.metric], default=None)
-    simple = None if best is None else _predictions(root / str(best.predictions), task, config)
+    known = [each for each in baselines if each.task == task.name and each.predictions is not None]
+    known.sort(key=lambda each: (-sign * each.test[task.metric], each.kind == "simplest"))
+    best, learned = next(iter(known), None), next((each for each in known if each.kind == "learned"), None)
+    simple, counted = (
+        None if each is None else _predictions(root / str(each.predictions), task, config) for each in (best, learned)
+    )
     characters = [row.characters for row in texts]
     chosen = steadily_differing(near) if texts else []
     analysis = Analysis(
@@ -100,7 +103,7 @@ def analyse(
             if best is None or simple is None
             else _against(best, simple, pretrained, task, config, together, asking.looks)
         ),
-        by_length=by_length(characters, kept, simple, config, task.metric, together, task.reach),
+        by_length=by_length(characters, kept, counted, config, task.metric, together, task.reach),
         differing_rows=differing_rows(chosen, kept, texts),
         same_answers=same,
     )

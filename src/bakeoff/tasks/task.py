@@ -208,6 +208,10 @@ class Task(ABC):
     def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:
         """All metrics on test of predictions without a model, made from train."""
 
+    def simplest_lines(self, train: Sequence[Any], test: Sequence[Any]) -> list[dict[str, Any]]:
+        """These predictions as lines of predictions.jsonl, by which comparisons know the noise; empty: not known."""
+        return []
+
     def baselines(self, train: Sequence[Any]) -> Iterator[Learned]:
         """Methods without a neural network, which a model has to beat as well: each method with each of its settings.
 

@@ -15,7 +15,7 @@ class MeasuredBaseline(NamedTuple):
     baseline: Baseline
     """The baseline's scores."""
     lines: list[dict[str, Any]]
-    """(N,) its predictions, as lines of predictions.jsonl; empty for an answer without a model."""
+    """(N,) its predictions, as lines of predictions.jsonl; empty: they are not known."""
 
 
 def baselines(name: str, data: TaskData, batch: int = 1) -> list[MeasuredBaseline]:
@@ -42,7 +42,7 @@ def baselines(name: str, data: TaskData, batch: int = 1) -> list[MeasuredBaselin
             best[each.method] = each, scores
     simplest = Baseline(task=name, kind="simplest", name=config.simplest, dev=dev, test=test)
     learned = [_learned(name, data, each, scores, batch) for each, scores in best.values()]
-    return [MeasuredBaseline(simplest, []), *learned]
+    return [MeasuredBaseline(simplest, task.simplest_lines(data.train, data.test)), *learned]
 
 
 def _learned(name: str, data: TaskData, method: Learned, dev: dict[str, float], batch: int) -> MeasuredBaseline:

@@ -264,6 +264,11 @@ class Classification(Task):
         return self._score(self.indices_of(test), [self.most_frequent(train)] * len(test))
 
     @override
+    def simplest_lines(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> list[dict[str, Any]]:
+        always = self.classes[self.most_frequent(train)]
+        return [{"label": each.label, "prediction": always} for each in test]
+
+    @override
     def baselines(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
         """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
         fitted = False

@@ -268,9 +268,16 @@ class Multilabel(Task):
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
         """Scores of always predicting the labels that at least half of the rows of train have."""
-        shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
-        _, true, probabilities = self._judged(test, list(shares.repeat(len(test), 0)))
+        _, true, probabilities = self._judged(test, self._shares(train, test))
         return multilabel_scores(true, probabilities, 0.5)
+
+    @override
+    def simplest_lines(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> list[dict[str, Any]]:
+        return [self.line(*pair) for pair in zip(test, self._shares(train, test), strict=True)]
+
+    def _shares(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> list[NDArray[np.float32]]:
+        """(N,) for each test row the share of the rows of train that have each label."""
+        return list(self.table(train).mean(0, keepdims=True).astype(np.float32).repeat(len(test), 0))
 
     @override
     def baselines(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:

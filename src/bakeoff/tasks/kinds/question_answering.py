@@ -244,17 +244,28 @@ class QuestionAnswering(Task):
 
         The answers have as many words as the median answer in train.
         """
+        return self._scores(test, self._simplest(train, test))
+
+    @override
+    def simplest_lines(self, train: Sequence[Question], test: Sequence[Question]) -> list[dict[str, Any]]:
+        return [
+            {"id": each.name or str(each.line), "label": _right(each), "prediction": text}
+            for each, text in zip(test, self._simplest(train, test), strict=True)
+        ]
+
+    def _simplest(self, train: Sequence[Question], test: Sequence[Question]) -> list[str]:
         lengths = [count_words(answer.text) for each in train for answer in (each.answers or ())[:1]]
         words = max(1, round(median(lengths))) if lengths else 1
 
-        def scores(examples: Sequence[Question], answering: bool) -> dict[str, float]:
+        def answers(examples: Sequence[Question], answering: bool) -> list[str]:
             pairs = [each.texts for each in examples]
-            texts = [overlapping_answer(one, other, words) if answering else "" for one, other in pairs]
-            return self._scores(examples, texts)
+            return [overlapping_answer(one, other, words) if answering else "" for one, other in pairs]
 
-        some = train[:BASELINE_QUESTIONS]
-        answering = not self.unanswerable or scores(some, True)[self.metric] >= scores(some, False)[self.metric]
-        return scores(test, answering)
+        def score(answering: bool) -> float:
+            some = train[:BASELINE_QUESTIONS]
+            return self._scores(some, answers(some, answering))[self.metric]
+
+        return answers(test, not self.unanswerable or score(True) >= score(False))
 
     def _probability(self, prediction: PredictedAnswer) -> float:
         """The probability of the prediction."""

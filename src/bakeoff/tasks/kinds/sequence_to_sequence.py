@@ -272,12 +272,22 @@ class SequenceToSequence(Task):
 
         The metric decides which is better, or chrF where the metric is the loss. On a tie of targets the first counts.
         """
+        return self._of_texts(test, self._simplest(train, test))
+
+    @override
+    def simplest_lines(self, train: Sequence[SourceText], test: Sequence[SourceText]) -> list[dict[str, Any]]:
+        unknown = {"loss": 0.0, "tokens": 0}  # no model has given the targets a probability
+        return [
+            {"source": each.texts[0], "label": each.target, "prediction": text, **unknown}
+            for each, text in zip(test, self._simplest(train, test), strict=True)
+        ]
+
+    def _simplest(self, train: Sequence[SourceText], test: Sequence[SourceText]) -> list[str]:
         counts = Counter(each.target or "" for each in train)
         most = min(counts, key=lambda target: (-counts[target], target))
-        copied = self._of_texts(test, [clean(each.texts[0]) for each in test])
-        constant = self._of_texts(test, [most] * len(test))
         name = "chrf" if self.metric == "loss" else self.metric
-        return max(copied, constant, key=lambda scores: scores[name])
+        ways = [clean(each.texts[0]) for each in test], [most] * len(test)
+        return max(ways, key=lambda texts: self._of_texts(test, texts)[name])
 
     @override
     def line(self, example: SourceText, prediction: WrittenText) -> dict[str, Any]:

@@ -294,8 +294,11 @@ class Tagging(Task):
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
         """Scores of the most frequent tag of each word in train; unknown words get the most frequent tag of all."""
-        learned = ((each.texts, each.tags or ()) for each in train)
-        return self.score(test, most_frequent_tags(learned, (each.texts for each in test)))
+        return self.score(test, _frequent_tags(train, test))
+
+    @override
+    def simplest_lines(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> list[dict[str, Any]]:
+        return [self.line(*pair) for pair in zip(test, _frequent_tags(train, test), strict=True)]
 
     @override
     def line(self, example: TaggedSentence, prediction: Sequence[str]) -> dict[str, Any]:
@@ -309,3 +312,7 @@ class Tagging(Task):
     @override
     def shown(self, example: TaggedSentence, prediction: Sequence[str]) -> tuple[str, ...]:
         return (" ".join(f"{word}/{tag}" for word, tag in zip(example.texts, prediction, strict=True)),)
+
+
+def _frequent_tags(train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> list[list[str]]:
+    return most_frequent_tags(((each.texts, each.tags or ()) for each in train), (each.texts for each in test))
