@@ -158,16 +158,27 @@ def test_sets_of_labels_have_their_share_of_a_held_out_part():
         assert Counter(each.names for each in out) == {names[0]: 5, names[1]: 5, names[2]: 1, names[3]: 1}
 
 
+def simplest(task, train, test):
+    """The scores without a model, which are those of its lines, too."""
+    scores, lines = task.simplest(train, test), task.simplest_lines(train, test)
+    for metric in scores.keys() & {task.metric} if lines else ():
+        assert task.config.contributions(lines, metric).mean() == pytest.approx(scores[metric], abs=1e-6)
+    assert len(lines) == (0 if task.metric in ("pearson", "spearman") else len(test))
+    return scores
+
+
 def test_without_a_model_what_train_has_is_said_of_test():
     """The mean for numbers; the labels that half of the rows have; the better of two texts by the task's metric."""
     train = [RatedText(n, ("",), value) for n, value in enumerate([0.0, 0.0, 0.0, 8.0])]
     test = [RatedText(n, ("",), value) for n, value in enumerate([1.0, 2.0])]
-    task = RegressionConfig(**COLUMNS).learn(train, "t")
-    assert task.simplest(train, test)["mean_absolute_error"] == 0.5
+    for metric in ("spearman", "mean_absolute_error"):
+        task = RegressionConfig(**COLUMNS, metric=metric).learn(train, "t")
+        assert simplest(task, train, test)["mean_absolute_error"] == 0.5
 
     train = [TextWithLabels(n, ("",), frozenset(own)) for n, own in enumerate(("a", "a", "b"))]
     test = [TextWithLabels(n, ("",), frozenset(own)) for n, own in enumerate(("b", "b", "a"))]
-    found = MultilabelConfig(**COLUMNS).learn(train, "t").simplest(train, test)
+    for metric in ("micro_f1", "macro_f1", "exact", "auc"):
+        found = simplest(MultilabelConfig(**COLUMNS, metric=metric).learn(train, "t"), train, test)
     assert found["micro_f1"] == pytest.approx(
         f1_score([[0, 1], [0, 1], [1, 0]], [[1, 0]] * 3, average="micro"), abs=1e-6
     )
@@ -179,15 +190,14 @@ def test_without_a_model_what_train_has_is_said_of_test():
     ]
     for config, make in kinds:
         train, test = ([make(answer) for answer in answers] for answers in ((0, 0, 1), (1, 1, 0, 1)))
-        assert config.learn(train, "t").simplest(train, test)["accuracy"] == 0.25
+        assert simplest(config.learn(train, "t"), train, test)["accuracy"] == 0.25
 
     train = [SourceText(n, ("x",), "yes") for n in range(3)]
     test = [SourceText(n, ("no more of this text",), "no more of this texts") for n in range(3)]
     test.append(SourceText(3, ("of",), "yes"))
     for metric, share in (("exact", 0.25), ("loss", 0), ("bleu", 0)):
-        assert (
-            SequenceToSequenceConfig(**COLUMNS, metric=metric).learn(train, "t").simplest(train, test)["exact"] == share
-        )
+        task = SequenceToSequenceConfig(**COLUMNS, metric=metric).learn(train, "t")
+        assert simplest(task, train, test)["exact"] == share
 
 
 def test_a_regression_on_counts_stays_what_it_was_when_the_next_is_fitted():

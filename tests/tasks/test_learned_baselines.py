@@ -42,6 +42,8 @@ def test_answers_without_a_model_have_as_many_words_as_the_median_answer(monkeyp
     for count in (1, 2, 3, 4):
         task.simplest(train[:count], train[:1])
     assert asked == [1, 1, 1, 2]
+    lines = task.simplest_lines(train, train)
+    assert [(line["label"], line["prediction"]) for line in lines] == [([answer], "x") for answer in answers]
 
 
 def test_both_texts_of_a_pair_have_features_and_their_cosine_is_one():
