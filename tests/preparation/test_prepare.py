@@ -350,3 +350,25 @@ def test_of_very_many_documents_each_is_held_out_by_itself(tmp_path, monkeypatch
     assert 300 - 5 * 16.4 < len(corpus.validation.documents) - 1 < 300 + 5 * 16.4  # binomial
     corpus = prepare(file, tmp_path / "two", tokenizer=BYTES, validation=1e-9)
     assert len(corpus.validation.documents) - 1 >= 2
+
+
+@pytest.mark.parametrize("kind", ["character", "whitespace", "byte_bpe"])
+def test_nothing_is_unknown_where_the_vocabulary_holds_all_of_the_text(kind, tmp_path):
+    """Breaks between paragraphs are characters, and sentences that end without a space cut a word."""
+    paragraphs = [
+        "First line here. And more.",
+        "Second one.",
+        "我喜欢看书。你呢？他昨天去了北京！",
+        "वह घर गया।दिल्ली दूर है।",
+    ]
+    text = "\n\n".join(paragraphs) + "\n\n\n\n"
+    (tmp_path / "text.txt").write_text(text * 12, encoding="utf-8")
+    settings = TokenizerConfig(kind=kind, size=600, lowercase=False)
+    corpus = prepare([tmp_path / "text.txt"], tmp_path / kind, tokenizer=settings, progress=False)
+    assert not (corpus.train.tokens == corpus.tokenizer.unknown).any()
+    words = corpus.tokenizer.decode(corpus.train.tokens[:].astype(np.int64).tolist()).split()
+    assert set("".join(words)) == set("".join(text.split()))
+    has_breaks = (
+        kind != "whitespace" and corpus.tokenizer.id_of("\n" if kind == "character" else "Ċ") in corpus.train.tokens
+    )
+    assert has_breaks == (kind != "whitespace")

@@ -183,7 +183,7 @@ def _samples(asked: PreparePairsOptions) -> list[Sample | WordCounts]:
     if asked.tokenizer.end_of_line:
         raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
     sides = 2 if asked.separate_vocabularies else 1
-    return [sample_for(asked.tokenizer, asked.tokenizer_sample, asked.seed) for _ in range(sides)]
+    return [sample_for(asked.tokenizer, asked.tokenizer_sample, asked.seed, whole=True) for _ in range(sides)]
 
 
 def _train(

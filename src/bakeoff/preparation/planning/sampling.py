@@ -19,7 +19,7 @@ from bakeoff.preparation.planning.held_out import (
     runs_hold,
     threshold,
 )
-from bakeoff.reading.pieces import BEGINNING, DOCUMENT, TextPiece, TextPosition
+from bakeoff.reading.pieces import BEGINNING, DOCUMENT, PARAGRAPH, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000
@@ -37,9 +37,12 @@ _MOST_LENGTHS = 1 << 24
 class Sample:
     """A uniform sample of at most `limit` UTF-8 bytes: the pieces with the smallest keyed random numbers."""
 
-    def __init__(self, limit: int, seed: int) -> None:
-        """Sample up to `limit` bytes; the seed and a piece's number in the text alone decide on the piece."""
-        self._limit = limit
+    def __init__(self, limit: int, seed: int, breaks: bool = False) -> None:
+        """Sample up to `limit` bytes; the seed and a piece's number in the text alone decide on the piece.
+
+        With `breaks` a later paragraph of a document begins with a line end, as where it is encoded.
+        """
+        self._limit, self._breaks = limit, breaks
         self._random = random.Random(seed)
         self._heap: list[tuple[float, int, bytes]] = []  # the largest number first
         self._count = 0
@@ -48,13 +51,13 @@ class Sample:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, text: str) -> None:
-        """Offer the next piece of the text."""
+    def add(self, text: str, later: bool = False) -> None:
+        """Offer the next piece of the text; `later`: it is a later paragraph of its document."""
         priority = self._random.random()
         self._count += 1
         if self.bytes >= self._limit and -self._heap[0][0] <= priority:
             return
-        data = text.encode()
+        data = ("\n" * (later and self._breaks) + text).encode()
         heapq.heappush(self._heap, (-priority, self._count, data))
         self.bytes += len(data)
         while self.bytes > self._limit and len(self._heap) > 1:
@@ -155,7 +158,7 @@ def survey(
         count += 1
         characters += len(piece.text)
         if sample is not None:
-            sample.add(piece.text)
+            sample.add(piece.text, later=piece.opens == PARAGRAPH)
     if opening:
         known[identity(opening, seed)] += length
     if validation is None:

@@ -18,15 +18,19 @@ _TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_0
 """Bytes of distinct words (see `_distinct_bytes`) with which each trainer was measured to take less than 350 MB."""
 
 
-def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordCounts:
+def sample_for(config: TokenizerConfig, limit: int, seed: int, whole: bool = False) -> Sample | WordCounts:
     """An empty sample for a tokenizer's training; for kind whitespace, which needs all words, empty word counts.
 
     Args:
         config: the tokenizer's settings.
         limit: largest size of the sample in UTF-8 bytes.
         seed: seed of the sample.
+        whole: texts are encoded as they are, not cut into sentences and joined to documents.
     """
-    return WordCounts() if config.kind == "whitespace" else Sample(limit, seed)
+    whole = whole or config.end_of_line
+    if config.kind == "whitespace":
+        return WordCounts(sentences=not whole)
+    return Sample(limit, seed, breaks=config.kind == "character" and not whole)  # other kinds take it for a space
 
 
 def train_tokenizer(
