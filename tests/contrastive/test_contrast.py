@@ -353,7 +353,7 @@ def test_the_command_says_what_was_learned(bert, tmp_path, capsys):
     printed = capsys.readouterr()
     rows = dict(line.split("  ", 1) for line in printed.out.splitlines())
     assert rows["trained"].strip().startswith("2 steps, ")
-    assert "the mean of the last layer's states" in rows["vectors"]
+    assert "the weighted mean of the last layer's states" in rows["vectors"]
     assert {"held-out before", "held-out after"} <= rows.keys()
     run = Run(tmp_path / "run")
     assert run.environment["corpus"]["path"] == str(tmp_path / "texts.jsonl")

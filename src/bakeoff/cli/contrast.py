@@ -95,12 +95,13 @@ def contrast(
         return
     figures = [line for line in made.metrics() if line["kind"] == "validation"]
     taught = made.environment["vectors"]
+    weighted = "weighted " if taught["pooling"] == "mean" and taught["rare"] else ""
     print_table(
         {
             "run": made.path,
             "trained": f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
-            "vectors": f"the {taught['pooling']} of {states_of(taught['layers'])}",
+            "vectors": f"the {weighted}{taught['pooling']} of {states_of(taught['layers'])}",
             "held-out before": _figures(figures[0]),
             "held-out after": _figures(figures[-1]),
         }

@@ -104,10 +104,10 @@ def predict(
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
+    require_probabilities(opened, probabilities)
     for name, given in {"--keep-columns": keep_columns, "--probabilities": probabilities}.items():
         if given and out is None and not json:
             raise UserError(f"{name} is about predictions with names; give --out FILE or --json, too")
-    require_probabilities(opened, probabilities)
     kept = KeptColumns.of(texts, asked.table, text_column, config, out) if keep_columns else None
     parts = (blank.counted(part) for part in asked.predictions(device, precision, left_out, cut))
 

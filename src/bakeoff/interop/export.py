@@ -65,8 +65,8 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     exported = write(run, out, **options)
     if to in ("hf", "onnx") and (run / VECTORS).is_file():
         exported.remarks.append(
-            "the weights of tokens and the linear layer of the vectors that `contrast` has taught do not go along; "
-            "`--to sentence-transformers` writes them, for the runs that it takes"
+            "what `contrast` has taught beside the model (weights of tokens, a linear layer) does not go along; "
+            "`--to sentence-transformers` writes it, for the runs that it takes"
         )
     return exported
 

@@ -9,7 +9,7 @@ from bakeoff.display.progress import TrainingProgress, duration
 from bakeoff.display.terminal import tell
 from bakeoff.display.wording import number
 from bakeoff.durable import is_held
-from bakeoff.errors import UserError, path_of
+from bakeoff.errors import WHERE_RUNS_ARE, UserError, path_of
 from bakeoff.overview.entries import ENDED, RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
@@ -36,7 +36,9 @@ def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None
     path = path_of(path)
     folder = folder_of(path)
     if not folder.is_dir():
-        raise no_such_run(path)
+        raise no_such_run(
+            path, f"no such run; {WHERE_RUNS_ARE}; a comparison makes its folder once it has measured speeds"
+        )
     if next(iter(run_folders(folder)), None) == folder and not (folder / "search.json").is_file():
         return [_Watched(path).follow(every, sleep)]
     return _follow_all(path, every, sleep)

@@ -153,7 +153,9 @@ def _few_rows(results: Results) -> Iterator[str]:
 
 
 def _without_gain(results: Results) -> Iterator[str]:
-    """A warning on the recipes, task by task, for which pre-training shows no gain."""
+    """A warning on the recipes, task by task, for which pre-training shows no gain; of few seeds nothing is shown."""
+    if not claims(results):
+        return
     tasks: dict[str, list[str]] = {}
     for analysis in results.analyses:
         measure, gains = ShownMetric.of(results, analysis.task), analysis.gains
@@ -161,7 +163,7 @@ def _without_gain(results: Results) -> Iterator[str]:
         pays = [label for label in paying if gains[label].real is not False]
         lowers = [label for label in gains if label not in paying and gains[label].real]  # which the answer says
         without = [label for label in gains if label not in [*pays, *lowers]]
-        if without and (claims(results) or not pays):
+        if without:
             who = "any recipe" if not pays and len(without) > 1 else quoted_list(without)
             tasks.setdefault(who, []).append(quoted(analysis.task))
     if tasks:
