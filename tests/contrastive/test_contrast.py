@@ -205,7 +205,7 @@ def test_views_that_nothing_makes_unlike_are_refused(bert, tmp_path):
 def test_exports_of_states_say_that_what_was_taught_stays(taught, bert, tmp_path):
     pytest.importorskip("transformers")
     remarks = [bakeoff.export(run.path, tmp_path / name).remarks for run, name in ((taught, "taught"), (bert, "plain"))]
-    said = [any("`--to sentence-transformers` writes them" in each for each in some) for some in remarks]
+    said = [any("`--to sentence-transformers` writes it" in each for each in some) for some in remarks]
     assert said == [True, False]
 
 
@@ -365,7 +365,7 @@ def test_the_command_says_what_was_learned(bert, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["steps"] == 2
     shutil.rmtree(run.path)
     assert command([*map(str, words), "--option", "layers=0,-1"]) == 0
-    assert "the mean of the states of layers 0 and -1" in capsys.readouterr().out
+    assert "the weighted mean of the states of layers 0 and -1" in capsys.readouterr().out
     card = (run.path / "README.md").read_text(encoding="utf-8")
     assert "taught without labels: the mean of the states of layers 0 and -1 |" in card
 
