@@ -89,11 +89,24 @@ def parts(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
 
 
+def within(folder):
+    """As Sentence Transformers saves a model."""
+    shutil.copytree(folder, folder / "0_Transformer")
+    (folder / "config.json").unlink()
+
+
+def onnx(folder):
+    (folder / "config.json").write_text('{"inputs": []}')
+    (folder / "model.onnx").write_bytes(b"")
+
+
 LAYER = "bert.encoder.layer.1.attention.self.key.weight"
 HEAD = "cls.predictions.transform.dense.bias"
 FINITE = "model.safetensors: the tensor {} holds numbers that are infinite or no numbers in float32; get the file again"
 OF_BERT = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "one within": (within, "/0_Transformer is one"),
+    "onnx": (onnx, "ONNX, which is not read back; import what `export --to hf` wrote of the same run"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
     "pickle": (pickled, "pytorch_model.bin: not read, because only safetensors are; convert it once"),
     "cut short": (

@@ -148,5 +148,12 @@ def test_bad_files_are_one_clear_line(tmp_path, form):
 
 def test_compressed_once_more_is_another_kind(tmp_path):
     (tmp_path / "a.parquet.gz").write_bytes(b"")
-    with pytest.raises(UserError, match=r"not a text file that can be read; .*\.parquet"):
+    with pytest.raises(UserError, match=r"not a text file that can be read; .*\.parquet, \.arrow; unpack it$"):
         read(tmp_path / "a.parquet.gz")
+
+
+@pytest.mark.parametrize(("name", "way"), [("a.xz", "unpack it"), ("a.txt.ZIP", "unpack it"), ("a.md", "call it .txt")])
+def test_what_to_do_with_a_file_of_no_known_kind_is_said(name, way, tmp_path):
+    (tmp_path / name).write_bytes(b"A text.")
+    with pytest.raises(UserError, match=rf"not a text file that can be read; .*; {way}"):
+        read(tmp_path / name)

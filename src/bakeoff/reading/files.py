@@ -27,6 +27,8 @@ _JSON = ".json"
 _COMPRESSIONS = (".gz", ".zst")
 _TRAIN = ".train"
 """The ending of BabyLM's texts, which are read as those that end in `.txt`."""
+_PACKED = (".xz", ".bz2", ".zip", ".7z", ".tar", ".tgz", ".lz4", ".rar")
+"""Endings of archives, and of files that are packed in a way that is not read."""
 _SUPPORTED = f"{', '.join((TEXT, _TRAIN, *KINDS[1:]))}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
 _PIECE = 1 << 16  # bytes of a line that are held at once
 LONGEST_RECORD = 1 << 27
@@ -123,7 +125,9 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
             if kind_of(path) is None:
                 if _suffix(path) == _JSON:
                     raise UserError(f"{path}: no object stands in its first line; {JSON_LINES}")
-                raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}")
+                packed = path.suffix.lower() in (*_PACKED, *_COMPRESSIONS)
+                way = "unpack it" if packed else "call it .txt if it is plain text"
+                raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}; {way}")
             matches = [path]
         elif glob.has_magic(str(path)):
             matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))

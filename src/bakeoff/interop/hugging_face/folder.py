@@ -66,7 +66,11 @@ class Folder:
             raise UserError(f"{path}: no such folder, and no name on the Hub (OWNER/NAME)")
         self.path = path
         if not (path / CONFIG).is_file():
-            raise UserError(f"{path}: has no {CONFIG}, so it is not a model as transformers saves it")
+            inside = sorted(
+                each for each in path.iterdir() if (each / CONFIG).is_file()
+            )  # as Sentence Transformers has it
+            way = f"; {inside[0]} is one" if inside else ""
+            raise UserError(f"{path}: has no {CONFIG}, so it is not a model as transformers saves it{way}")
 
     def file(self, name: str) -> Path | None:
         """The path of a file directly in the folder; None: there is no such file.

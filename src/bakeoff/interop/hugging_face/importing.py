@@ -65,6 +65,10 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
         raise UserError(f"{source}: pairs of texts are read by the head of a task; use it, or leave --pairs out")
     folder = Folder(folder_of(source))
     config = ConfigReader(folder.json("config.json"), folder.where)
+    if "model_type" not in config.values and any(folder.path.glob("*.onnx")):
+        raise UserError(
+            f"{folder.path}: ONNX, which is not read back; import what `export --to hf` wrote of the same run"
+        )
     family = family_of(config)
     theirs = _named(folder.tensors(), family)
     rows = config.whole("vocab_size")
