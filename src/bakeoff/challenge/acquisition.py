@@ -130,12 +130,13 @@ def read_ages(path: Path) -> dict[str, float]:
     known = [name for name in columns if rows and name in rows[0]]
     if len(known) < _FEWEST:
         raise UserError(f"{path}: has no shares of children by their age; its columns should be word, 16, 17, ... 30")
+    ages = np.array(list(map(float, known)))
     found: dict[str, float | None] = {}
     for row in rows:
         if row["word"] not in found:
             shares = np.array([number_of(row[name]) for name in known])
             there = ~np.isnan(shares)
-            found[row["word"]] = _age(np.array(list(map(float, known)))[there], shares[there])
+            found[row["word"]] = _age(ages[there], shares[there])
     return {word: age for word, age in found.items() if age is not None}
 
 

@@ -185,18 +185,23 @@ class Evaluation:
         """
         for part in self.parts:
             self.content(part)
-        for part in [part for part in self.parts if part.key == AOA and part.children.is_file()][:1]:
-            read_ages(part.children)
+        if (children := self._children()) is not None:
+            read_ages(children)
 
     def ages(self) -> AgeScore | None:
         """How the order in which words are learned agrees with that of children; None: a file or a score is missing."""
-        parts = [part for part in self.parts if part.key == AOA]
+        children, parts = self._children(), [part for part in self.parts if part.key == AOA]
         found = {part.model: self.scores(part) for part in parts}
-        if not parts or None in found.values() or not parts[0].children.is_file():
+        if children is None or None in found.values():
             return None
         surprisals = {model: scores.surprisals for model, scores in found.items()}
         tokenizer = self.folder.export(MAIN) / "tokenizer.json"
-        return age_score(self.content(parts[0]), surprisals, read_ages(parts[0].children), tokenizer)
+        return age_score(self.content(parts[0]), surprisals, read_ages(children), tokenizer)
+
+    def _children(self) -> Path | None:
+        """The file of children's words; None: it is missing, or no contexts are scored."""
+        files = (part.children for part in self.parts if part.key == AOA)
+        return next((file for file in files if file.is_file()), None)
 
     def score(self, run_of: Callable[[str], Run | None], say: Callable[[str], None]) -> None:
         """Score what is not scored yet, model by model; each part is kept as soon as it is scored.

@@ -83,9 +83,10 @@ def analyse(
     known = [each for each in baselines if each.task == task.name and each.predictions is not None]
     known.sort(key=lambda each: (-sign * each.test[task.metric], each.kind == "simplest"))
     best, learned = next(iter(known), None), next((each for each in known if each.kind == "learned"), None)
-    simple, counted = (
-        None if each is None else _predictions(root / str(each.predictions), task, config) for each in (best, learned)
-    )
+    simple = None if best is None else _predictions(root / str(best.predictions), task, config)
+    counted = simple
+    if learned is not best:
+        counted = None if learned is None else _predictions(root / str(learned.predictions), task, config)
     characters = [row.characters for row in texts]
     chosen = steadily_differing(near) if texts else []
     analysis = Analysis(

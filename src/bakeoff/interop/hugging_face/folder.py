@@ -66,9 +66,8 @@ class Folder:
             raise UserError(f"{path}: no such folder, and no name on the Hub (OWNER/NAME)")
         self.path = path
         if not (path / CONFIG).is_file():
-            inside = sorted(
-                each for each in path.iterdir() if (each / CONFIG).is_file()
-            )  # as Sentence Transformers has it
+            # Sentence Transformers keeps the model in a folder within.
+            inside = sorted(each for each in path.iterdir() if (each / CONFIG).is_file())
             way = f"; {inside[0]} is one" if inside else ""
             raise UserError(f"{path}: has no {CONFIG}, so it is not a model as transformers saves it{way}")
 

@@ -65,10 +65,7 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
         raise UserError(f"{source}: pairs of texts are read by the head of a task; use it, or leave --pairs out")
     folder = Folder(folder_of(source))
     config = ConfigReader(folder.json("config.json"), folder.where)
-    if "model_type" not in config.values and any(folder.path.glob("*.onnx")):
-        raise UserError(
-            f"{folder.path}: ONNX, which is not read back; import what `export --to hf` wrote of the same run"
-        )
+    _require_no_onnx(folder, config)
     family = family_of(config)
     theirs = _named(folder.tensors(), family)
     rows = config.whole("vocab_size")
@@ -121,6 +118,13 @@ def import_model(source: str | Path, out: str | Path, *, head: bool = True, pair
             module = _filled(recipe, tokenizer, taken)
             run.finish(module.state_dict(), _summary(recipe, module), path=out)
     return Run(out) if task_head is None else FinetunedRun.open(out)
+
+
+def _require_no_onnx(folder: Folder, config: ConfigReader) -> None:
+    if "model_type" not in config.values and any(folder.path.glob("*.onnx")):
+        raise UserError(
+            f"{folder.path}: ONNX, which is not read back; import what `export --to hf` wrote of the same run"
+        )
 
 
 def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
