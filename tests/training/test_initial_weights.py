@@ -115,6 +115,21 @@ def test_growing_a_shared_run_is_applying_its_layer_more_often(albert, by, corpu
     assert torch.equal(deep.model(Row(ids))[0], module.model(Row(ids))[0])
 
 
+def test_a_generator_is_taken_but_by_a_model_that_grows(corpus, tmp_path):
+    """Since a generator is a narrow copy of the model, which then has other layers than the run's."""
+    electra = train(shrink("electra-tiny", **{"training.budget": {"steps": 2}}), corpus, tmp_path / "electra")
+    for start in (Start(run=electra.path), Start(run=electra.path, grow=3)):
+        module = PretrainingModel(start.recipe(), corpus.tokenizer.size)
+        taken = start.load(module, corpus)
+        old, new = (each.generator.state_dict() for each in (electra.load(), module))
+        kept = [name for name in old if torch.equal(old[name], new[name])]
+        if start.grow is None:
+            assert (taken["fresh"], taken["unused"], set(kept)) == ([], [], set(new))
+        else:
+            assert (taken["fresh"], taken["unused"]) == (["generator"], ["generator"])
+            assert all("norm" in name or name.endswith("bias") for name in kept)  # which begin alike in all models
+
+
 def test_heads_of_other_objectives_are_fresh(albert, corpus, tmp_path):
     recipe = albert.recipe.changed({"objective": [{"kind": "mlm", "ngram": 3}, {"kind": "nsp"}]})
     run = train(recipe, corpus, tmp_path / "run", start=Start(run=albert.path))
