@@ -1,5 +1,6 @@
 """Models of transformers with random weights and the head of a task, saved as they are published."""
 
+import json
 from importlib import import_module
 from pathlib import Path
 
@@ -165,7 +166,10 @@ ANOTHER_T5 = {
 
 
 def saved(folder: Path, name: str):
-    """A random model with a head, with its tokenizer in a folder."""
+    """A random model with a head, with its tokenizer in a folder.
+
+    It is as transformers 4 wrote it, whose tokenizers of ALBERT and XLNet gave segments.
+    """
     architecture, settings, tokenizer, _ = (CARRIED | LEFT_OUT | ANOTHER_T5)[name]
     folder.mkdir(parents=True)
     made = getattr(import_module("transformers"), architecture)
@@ -173,4 +177,11 @@ def saved(folder: Path, name: str):
     model = made(made.config_class(vocab_size=rows, **settings))
     randomise(model.eval())
     model.save_pretrained(folder)
+    written_by(folder, "4.57.1")
     return model
+
+
+def written_by(folder: Path, version: str) -> None:
+    """Change the version of transformers by which a model was written."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"transformers_version": version}), encoding="utf-8")

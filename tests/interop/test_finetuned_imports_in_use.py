@@ -1,9 +1,11 @@
 """Fine-tuned models of transformers as runs: the answers of its pipelines, and what else there is to do with a run."""
 
 import json
+import shlex
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers.processors import TemplateProcessing
 from typer.testing import CliRunner
 
@@ -13,7 +15,8 @@ from bakeoff.errors import UserError
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.runs.run import Run
-from tests.interop.finetuned_models import NAMES, saved
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from tests.interop.finetuned_models import NAMES, TAGS, saved, written_by
 
 transformers = pytest.importorskip("transformers")
 
@@ -66,6 +69,39 @@ def test_labels_numbers_and_tags_are_those_of_the_pipeline(tmp_path):
         assert own["tags"] == [at[start] for start in starts]
 
 
+@pytest.mark.parametrize("name", ["bert tags", "roberta tags", "xlnet tags"])
+def test_a_word_has_the_tag_of_its_first_token_as_transformers_counts_them(name, tmp_path):
+    """Which is a mark of its beginning alone where the vocabulary has no token of the mark and a letter."""
+    theirs = saved(tmp_path / "theirs", name)
+    if name == "roberta tags":  # which reads given words in no other way
+        settings = {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": True}
+        (tmp_path / "theirs/tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+
+    def read(words):
+        row = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        if name == "xlnet tags":
+            row["token_type_ids"] = torch.tensor([[0] * (row["input_ids"].shape[1] - 1) + [2]])
+        with torch.no_grad():
+            return row.tokens(), row.word_ids(), theirs(**row).logits[0]
+
+    sentences = [["the", "model", "ca", "中", "b"], ["中b", "the", "za"], ["x", "reads", "c,"]]
+    _, _, outputs = read(sentences[0])
+    theirs.classifier.bias.data -= outputs.mean(0)  # so that the tokens of a sentence have several tags
+    theirs.save_pretrained(tmp_path / "theirs")
+    written_by(tmp_path / "theirs", "4.57.1")
+    run = import_model(tmp_path / "theirs", tmp_path / "run")
+    found, marks = [], 0
+    for sentence, own in zip(sentences, bakeoff.predict(run.path, list(map(" ".join, sentences))), strict=True):
+        tokens, owners, outputs = read(sentence)
+        first = [owners.index(word) for word in range(len(sentence))]
+        assert own["tags"] == [TAGS["id2label"][int(outputs[place].argmax())] for place in first]
+        found += own["tags"]
+        marks += sum(tokens[place] in ("▁", "Ġ") for place in first)
+    assert len({*found}) > 1
+    assert (marks > 0) == (name != "bert tags")
+
+
 @pytest.mark.parametrize("name", ["bert classes", "roberta classes"])
 def test_pairs_are_read_as_their_tokenizer_gives_them(name, tmp_path):
     """RoBERTa's with two separators between the texts."""
@@ -105,7 +141,8 @@ USUAL = (ONE, "[CLS] $A [SEP] $B:1 [SEP]:1")
     ("processor", "settings", "refused"),
     [
         (USUAL, {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}, None),
-        (USUAL, {"model_input_names": ["input_ids", "attention_mask"]}, "gives no token_type_ids, and rows of two"),
+        (USUAL, {"model_input_names": ["input_ids", "attention_mask"]}, "gives no token_type_ids, and rows here have"),
+        (USUAL, {"tokenizer_class": "TokenizersBackend"}, "gives no token_type_ids, and rows here have segments"),
         (
             (ONE, "[CLS] $A [SEP] $B [SEP]"),
             {},
@@ -130,6 +167,42 @@ def test_pairs_are_refused_whose_tokenizer_gives_other_segments(processor, setti
     assert [each["probability"] for each in bakeoff.predict(run.path, TEXTS, TEXTS[::-1])] == pytest.approx(
         found.values.tolist(), abs=1e-5
     )
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("albert classes", True), ("xlnet classes", False), ("xlnet tags", False)])
+def test_tokenizers_that_give_segments_in_transformers_4_alone(name, pairs, tmp_path):
+    """What transformers 5 wrote has learned without them; in XLNet the last token of single texts has one, too."""
+    saved(tmp_path / "theirs", name)
+    written_by(tmp_path / "theirs", "5.2.0")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    assert "token_type_ids" not in tokenizer("a", "b")
+    if pairs:
+        with pytest.raises(UserError, match="gives no token_type_ids, and rows here have segments"):
+            import_model(tmp_path / "theirs", tmp_path / "run", pairs=True)
+        assert isinstance(import_model(tmp_path / "theirs", tmp_path / "single"), FinetunedRun)
+    else:
+        run = import_model(tmp_path / "theirs", tmp_path / "run")
+        assert any("gives no token_type_ids" in each for each in run.environment["imported"]["remarks"])
+    settings = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+    (tmp_path / "theirs/tokenizer_config.json").write_text(json.dumps(settings))
+    assert isinstance(import_model(tmp_path / "theirs", tmp_path / "with", pairs=pairs), FinetunedRun)
+
+
+@pytest.mark.parametrize("name", ["bert classes", "roberta answers"])
+def test_the_line_that_converts_a_pickle_keeps_the_head(name, tmp_path):
+    theirs = saved(tmp_path / "theirs", name)
+    expected = import_model(tmp_path / "theirs", tmp_path / "expected")
+    (tmp_path / "theirs/model.safetensors").unlink()
+    torch.save(theirs.state_dict(), tmp_path / "theirs/pytorch_model.bin")
+    with pytest.raises(UserError, match="convert it once") as error:
+        import_model(tmp_path / "theirs", tmp_path / "run")
+    python, option, code = shlex.split(str(error.value).partition("where you trust it: ")[2])
+    assert (python, option) == ("python", "-c")
+    exec(code, {})
+    run = import_model(tmp_path / "theirs", tmp_path / "run")
+    one, other = (load_file(each.path / "model.safetensors") for each in (expected, run))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
 def test_what_a_tokenizer_does_otherwise_with_single_texts_is_said(tmp_path):

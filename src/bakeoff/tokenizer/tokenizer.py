@@ -170,7 +170,7 @@ class Tokenizer:
             encodings = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
         made = []
         for words, encoding in zip(cleaned, encodings, strict=True):
-            owners = words_of_tokens(words, encoding.offsets)
+            owners = words_of_tokens(words, encoding.tokens, encoding.offsets)
             tokens = list(zip(self._allowed(encoding.ids).tolist(), owners, strict=True))
             made.append(with_every_word(tokens, len(words), self._stand_in))
         return made

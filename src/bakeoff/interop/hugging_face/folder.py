@@ -20,8 +20,10 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 GENERATION = "generation_config.json"
 INDEX = "model.safetensors.index.json"
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt.index", "tf_model.h5")
-"""Files of weights that are not read: a pickle can run any code, the others need another framework."""
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+"""Files of weights that transformers reads and that are not read here, since a pickle can run any code."""
+OF_OTHERS = ("model.pt", "model.ckpt.index", "tf_model.h5", "flax_model.msgpack")
+"""Files of weights of fairseq, TensorFlow and Flax."""
 LONGEST_NAME = 255
 """Largest number of bytes of a file's name, as file systems have it."""
 NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
@@ -144,16 +146,24 @@ class Folder:
             return files
         for name in PICKLES:
             if (self.path / name).is_file():
-                folder = repr(str(self.path))
-                code = (
-                    "from transformers import AutoModelForPreTraining as M; "
-                    f"M.from_pretrained({folder}).save_pretrained({folder})"
-                )
                 raise UserError(
                     f"{self.path / name}: not read, because only safetensors are; convert it once, where you trust it: "
-                    f"python -c {quote(code)}"
+                    f"python -c {quote(self._conversion())}"
+                )
+        for name in OF_OTHERS:
+            if (self.path / name).is_file():
+                raise UserError(
+                    f"{self.path / name}: not read, because only safetensors are; get the model's {WEIGHTS}, or a "
+                    f"{PICKLES[0]}, which can be converted"
                 )
         raise UserError(f"{self.path}: has no weights: neither {WEIGHTS} nor {INDEX}")
+
+    def _conversion(self) -> str:
+        """The Python that writes the folder's weights as safetensors, by the class that has all of their heads."""
+        names, folder = self.json(CONFIG).get("architectures"), repr(str(self.path))
+        first = names[0] if isinstance(names, list) and names else None
+        named = first if isinstance(first, str) and first.isidentifier() else "AutoModelForPreTraining"
+        return f"from transformers import {named} as M; M.from_pretrained({folder}).save_pretrained({folder})"
 
 
 def _read(file: Path) -> Iterator[tuple[str, Tensor]]:

@@ -13,7 +13,7 @@ from bakeoff.interop.families import Family, NotSaid
 from bakeoff.interop.families.task_heads import CHOICES, PURPOSES, SEQUENCE, TaskHead
 from bakeoff.interop.hugging_face import bakeoff_settings
 from bakeoff.interop.hugging_face.bakeoff_settings import NOT_KNOWN, BakeoffSettings
-from bakeoff.interop.hugging_face.folder import Folder
+from bakeoff.interop.hugging_face.folder import CONFIG, Folder
 from bakeoff.interop.hugging_face.tokenizer_settings import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -38,6 +38,8 @@ SEGMENTS = "token_type_ids"
 """transformers' name of segment ids, of which a tokenizer says whether it gives them."""
 WITHOUT_SEGMENTS = ("Roberta", "XLMRoberta", "Camembert")
 """Beginnings of the names of classes of tokenizers that give none by themselves."""
+SEGMENTS_UNTIL_5 = ("Albert", "XLNet", "PreTrainedTokenizerFast")
+"""Beginnings of the names of classes that give them in transformers 4, and none in transformers 5."""
 LONGEST = 1_000_000
 """The largest length of a row that is believed, in tokens; tokenizers without a limit state more."""
 
@@ -82,7 +84,7 @@ def imported_head(
         UserError: the config contradicts itself or the tensors; or the model reads no pairs, or has no task head, and
             `pairs` is set.
     """
-    config = ConfigReader(folder.json("config.json"), folder.where)
+    config = ConfigReader(folder.json(CONFIG), folder.where)
     ending, saved, file = _class_of(config), bakeoff_settings.read(config), str(out.absolute() / NOT_KNOWN)
     if saved is not None and saved.generates and ending in WRITING and not pairs:
         return _writer(family.writing(ending, recipe), saved, recipe, file)
@@ -229,24 +231,45 @@ def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], 
 
 
 def _require_segments(folder: Folder, rows: InputFormat, pair: bool) -> None:
-    """Refuse a tokenizer that gives the texts of a pair other segments than rows here have.
+    """Refuse a tokenizer that gives texts other segments than rows here have.
 
     Raises:
         NotSaid: it does.
     """
-    if not pair or not rows.segments or rows.start_last:  # with [CLS] last there is one family, which has one way
+    own = _segments(rows, pair)
+    if not rows.segments or not any(own):
         return
-    settings = folder.json(SETTINGS)
-    names, made_by = settings.get("model_input_names"), str(settings.get("tokenizer_class"))
-    given = SEGMENTS in names if isinstance(names, list) else not made_by.startswith(WITHOUT_SEGMENTS)
-    if not given:
-        raise NotSaid(f"its tokenizer gives no {SEGMENTS}, and rows of two texts here have segments")
-    before, between, after = rows.around
-    own = [0] * (len(before) + 1 + len(between)) + [1] * (1 + len(after))
-    theirs = _made(folder, pair) if made_by in GENERIC else None
+    if not _gives_segments(folder):
+        raise NotSaid(
+            f"its tokenizer gives no {SEGMENTS}, and rows here have segments; if it learned with them, name them in "
+            f"{SETTINGS}, in model_input_names"
+        )
+    theirs = _made(folder, pair) if folder.json(SETTINGS).get("tokenizer_class") in GENERIC else None
     if theirs is not None and [segment for _, segment in theirs] != own:
         shown, here = (" ".join(map(str, each)) for each in ([segment for _, segment in theirs], own))
-        raise NotSaid(f"its tokenizer gives the segments {shown} around two texts, and rows here have {here}")
+        texts = "two texts" if pair else "a text"
+        raise NotSaid(f"its tokenizer gives the segments {shown} around {texts}, and rows here have {here}")
+
+
+def _gives_segments(folder: Folder) -> bool:
+    """Whether the folder's tokenizer says which text of a pair each token is of, in the transformers that wrote it."""
+    settings, config = folder.json(SETTINGS), folder.json(CONFIG)
+    names, made_by = settings.get("model_input_names"), settings.get("tokenizer_class")
+    if isinstance(names, list):
+        return SEGMENTS in names
+    made_by = {"albert": "Albert", "xlnet": "XLNet"}.get(str(config.get("model_type"))) if made_by is None else made_by
+    if str(made_by).startswith(SEGMENTS_UNTIL_5):
+        major = str(config.get("transformers_version", "")).partition(".")[0]
+        return not major.isdecimal() or int(major) < 5
+    return made_by != "TokenizersBackend" and not str(made_by).startswith(WITHOUT_SEGMENTS)
+
+
+def _segments(rows: InputFormat, pair: bool) -> list[int]:
+    """The segment of each special token and text of `_around`."""
+    before, between, after = rows.around
+    last = int(pair)
+    of_texts = [0] * (len(before) + 1) + ([0] * len(between) + [1] if pair else [])
+    return of_texts + ([last] * (len(after) - 1) + [2] if rows.start_last else [last] * len(after))
 
 
 def _around(rows: InputFormat, pair: bool) -> list[int | None]:
