@@ -5,9 +5,13 @@ import math
 import pytest
 import torch
 from tests.conftest import shrink, without_dropout
+from tests.untrained_runs import untrained
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.resources.device import Placement
+from bakeoff.runs.run import Run
+from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.measures.held_out_text import HeldOutTextConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
@@ -42,3 +46,24 @@ def test_it_is_the_weighted_sum_of_the_objectives_means(name, objectives, corpus
     for kind, value in found["bits_per_byte"].items():
         assert value == pytest.approx(means[kind] / math.log(2) * per_byte, rel=1e-5)
         assert math.log(found["perplexity"][kind]) == pytest.approx(means[kind], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "albert-tiny"])
+def test_each_corpus_of_a_mixture_counts_by_its_share_however_few_rows_it_has(name, corpus, other, tmp_path):
+    """Both have fewer rows than a sample of 512 asks of them; losses are means over targets, in shares of rows."""
+    run = untrained(name, corpus, tmp_path / "run", **{"training.validation_examples": 512})
+    single = [evaluate(run.path, corpus=each.path, device="cpu") for each in (corpus, other)]
+    assert single[0]["examples"] != single[1]["examples"]
+    for shares in ((0.75, 0.25), (0.25, 0.75)):
+        mixture = ",".join(f"{each.path}:{share}" for each, share in zip((corpus, other), shares, strict=True))
+        found = evaluate(run.path, corpus=mixture, device="cpu")
+        assert found["examples"] == sum(each["examples"] for each in single)
+        measured = HeldOutTextConfig(rows=512).measure(Run.open_trained(run.path), mixture, "cpu")
+        for objective, loss in found["losses"].items():
+            per_row = [share / each["examples"] for share, each in zip(shares, single, strict=True)]
+            targets = [weight * each["targets"][objective] for weight, each in zip(per_row, single, strict=True)]
+            for figure, of_mixture in (("losses", loss), ("accuracy", found["accuracy"][objective])):
+                values = [count * each[figure][objective] for count, each in zip(targets, single, strict=True)]
+                assert of_mixture == pytest.approx(sum(values) / sum(targets), rel=1e-5)
+            assert found["targets"][objective] == sum(each["targets"][objective] for each in single)
+            assert measured.scores[f"loss:{objective}"] == pytest.approx(loss, rel=1e-5)

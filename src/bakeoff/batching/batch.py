@@ -41,6 +41,8 @@ class Batch:
     """For objectives that weigh their targets: the (n,) weight of the loss of each."""
     counted_rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """For objectives whose loss is divided by another number than that of their targets: this number of each row."""
+    counted: float = 1
+    """How many rows each of its rows counts for in a measurement; see `Selection`."""
     parts: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
     """For objectives whose heads treat rows by their labels: for each kind the (m,) indices of its labels; empty where
     the head works them out."""

@@ -156,8 +156,9 @@ class Batches:
         """The first micro-batch of the first step, whichever process would have it."""
         chosen = self.order.steps(0)
         begin, end = chosen.micro_batches[0]
-        rows = [None if each is None else each[begin:end] for each in (chosen.steps, chosen.texts)]
-        return self.make(Selection(chosen.indices[begin:end], chosen.epochs[begin:end], [(0, end - begin)], *rows))[0]
+        steps, texts = (None if each is None else each[begin:end] for each in (chosen.steps, chosen.texts))
+        indices, epochs = chosen.indices[begin:end], chosen.epochs[begin:end]
+        return self.make(Selection(indices, epochs, [(0, end - begin)], steps, texts))[0]
 
     def fixed(self, examples: int) -> list[Batch]:
         """Batches of examples spread evenly over the split, with the same draws for every seed."""
@@ -185,7 +186,8 @@ class Batches:
             positions.append(members)
         first = self.texts[0]
         rows = made[0] if len(made) == 1 else joined(made, positions, first.tokenizer.pad)
-        return batches_of(rows, chosen.micro_batches, first.format.advance)
+        made_of = batches_of(rows, chosen.micro_batches, first.format.advance)
+        return [replace(batch, counted=chosen.counted) for batch in made_of]
 
 
 def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) -> list[Batch]:

@@ -46,11 +46,15 @@ class MixtureOrder:
         return Selection(indices[turn], epochs[turn], cuts, steps_between(first, bounds), drawn.corpora[turn])
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """`examples` examples: each corpus gives its share, spread evenly over the corpus."""
+        """`examples` examples: each corpus gives its share, spread evenly over the corpus.
+
+        The rows of a corpus that has fewer count for as many as its share is of.
+        """
         counts = apportioned(self.mixture.shares, examples)
         for number, (order, count) in enumerate(zip(self.orders, counts, strict=True)):
             if count:
-                yield from _of(number, order.spread(count))
+                counted = max(1, count / order.format.size)
+                yield from (each._replace(counted=counted) for each in _of(number, order.spread(count)))
 
     def whole(self) -> Iterator[Selection]:
         """All examples of each corpus once, whatever the shares."""

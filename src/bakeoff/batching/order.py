@@ -38,6 +38,8 @@ class Selection(NamedTuple):
     """(n,) the step of each row, in rising order; None: the rows belong to no training."""
     texts: NDArray[np.int64] | None = None
     """(n,) the number of each row's text; None: there is a single text."""
+    counted: float = 1
+    """How many rows each of these counts for in a measurement, where their text has fewer rows than its share."""
 
 
 class Order(Protocol):

@@ -44,17 +44,18 @@ def validate(
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
     compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
-    different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. `targets`
-    is the number of targets of each objective; objectives whose weight is 0 are left out. A figure is None where it is
-    no number: over no target, over a text of unknown tokens alone, or bits per byte of a text that is hidden in part;
-    `no_number` has the reasons, by objective and for bits_per_byte, and `at_most` the objectives whose figures are
-    bounds. Each of several processes reads its share of the batches.
+    different tokenizers but not with causal ones. Bytes of characters that the tokenizer hides are left out. Each
+    corpus of a mixture counts by its share, however few rows it has. `targets` is the number of targets of each
+    objective; objectives whose weight is 0 are left out. A figure is None where it is no number: over no target, over a
+    text of unknown tokens alone, or bits per byte of a text that is hidden in part; `no_number` has the reasons, by
+    objective and for bits_per_byte, and `at_most` the objectives whose figures are bounds. Each of several processes
+    reads its share of the batches.
     """
     was_training = module.training
     module.eval()
     state: ModelState | None = None
     trained = [objective.name for objective in module.objectives if module.weights[objective.name] > 0]
-    sums = {name: torch.zeros(3, dtype=torch.float64) for name in trained}
+    sums = {name: torch.zeros(4, dtype=torch.float64) for name in trained}  # losses, hits, divisors, targets; counted
     counts = dict.fromkeys(sums, 0)
     shared = True
     for batch, counted in _own(held_out.batches, processes):
@@ -67,9 +68,10 @@ def validate(
         for name, values in measured.items() if counted else ():
             if name not in sums:
                 continue
-            sums[name][:2] += values.cpu().double()
-            sums[name][2] += batch.count(name)
-            counts[name] += len(batch.targets[name][0])
+            targets = len(batch.targets[name][0])
+            divisors = torch.tensor([batch.count(name), targets], dtype=torch.float64)
+            sums[name] += batch.counted * torch.cat([values.cpu().double(), divisors])
+            counts[name] += targets
     module.train(was_training)
     if shared:
         sums, counts = _of_all(sums, counts, processes)
@@ -78,8 +80,8 @@ def validate(
     if held_out.text.all_unknown:
         reasons |= dict.fromkeys(tokens, ALL_UNKNOWN)
     means = {
-        name: (loss / max(1.0, divisor), hits / max(1, counts[name]))
-        for name, (loss, hits, divisor) in ((name, total.tolist()) for name, total in sums.items())
+        name: (loss / max(1.0, divisor), hits / max(1.0, targets))
+        for name, (loss, hits, divisor, targets) in ((name, total.tolist()) for name, total in sums.items())
         if name not in reasons
     }
     token_losses = {name: means[name][0] if name in means else None for name in tokens}

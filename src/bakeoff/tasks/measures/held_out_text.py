@@ -137,6 +137,8 @@ def row_sums(
 ) -> list[dict[str, dict[str, float]]]:
     """For each row the sum of a score over its targets, `values`, and their number, `targets`, of each objective.
 
+    Both are multiplied by the number of rows that a row of a mixture counts for.
+
     Args:
         module: the model with its heads.
         batches: the rows.
@@ -162,8 +164,8 @@ def row_sums(
             counts[name] = batch.counted_rows.get(name, np.bincount(owners, minlength=count))
         found += [
             {
-                "values": {name: float(values[row]) for name, values in sums.items()},
-                "targets": {name: int(values[row]) for name, values in counts.items()},
+                "values": {name: batch.counted * float(values[row]) for name, values in sums.items()},
+                "targets": {name: batch.counted * int(values[row]) for name, values in counts.items()},
             }
             for row in range(count)
         ]
