@@ -125,7 +125,9 @@ def test_what_is_refused(runs, file, tmp_path, capsys):
         tmp_path / "other.jsonl",
     )
     (tmp_path / "pairs.txt").write_text("a\tb\n", encoding="utf-8")
-    refused("its lines are the texts; columns are those of", "gpt-tiny", "--minimal-pairs", tmp_path / "pairs.txt")
+    (tmp_path / "array.json").write_text('[{"sentence_good": "x", "sentence_bad": "y"}]\n', encoding="utf-8")
+    for name in ("pairs.txt", "array.json"):
+        refused(f"{name}: it has no columns; give one of .jsonl, .csv", "gpt-tiny", "--minimal-pairs", tmp_path / name)
     (tmp_path / "empty.csv").touch()
     refused("empty.csv: the file holds no pairs", "gpt-tiny", "--minimal-pairs", tmp_path / "empty.csv")
     refused("none.csv: no such file", "gpt-tiny", "--minimal-pairs", tmp_path / "none.csv")

@@ -11,6 +11,7 @@ from bakeoff.comparison.comparable import comparable_losses
 from bakeoff.comparison.facts import SameAnswer, StartFacts
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.cautions import MOST, cautions
+from bakeoff.comparison.reporting.cut_texts import CutTask
 from bakeoff.comparison.reporting.findings import findings
 from bakeoff.comparison.reporting.latex import write_latex
 from bakeoff.comparison.reporting.markdown_report import write_markdown
@@ -348,6 +349,14 @@ def test_cautions_are_one_for_each_kind_and_the_first_five_stand_at_the_top(tmp_
     top, _, rest = page.partition('class="cautions"')[2].partition("<details>")
     assert top.count("<li>") == MOST
     assert rest.partition("</details>")[0].count("<li>") == len(told) - MOST
+
+
+def test_targets_that_were_cut_are_not_said_to_be_longer_than_rows():
+    cut = CutRows(length=64, longest=20, rows=53, of_rows=60, tokens=291, of_tokens=1000)
+    assert CutTask("titles", ["t5-tiny"], True, {"test": cut}).sentence(("test",)) == (
+        "on “titles”, rows of 64 tokens with targets of at most 20 leave out a part of 53 of the 60 test rows (29.1 % "
+        "of their tokens)"
+    )
 
 
 def test_cut_texts_are_told_for_each_task_and_recipe(results, tmp_path):

@@ -114,3 +114,12 @@ def test_a_field_within_a_field_is_named_with_a_dot(tmp_path, ending):
     assert list(open_table(path).texts(["pair.en", "pair.de.text", "a.b"])) == texts
     with pytest.raises(UserError, match=r"(:|, row )1: nothing stands under 'fr' of 'pair' \(here: de, en\)$"):
         next(open_table(path).texts(["pair.fr"]))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_blank_line_is_a_blank_cell_where_there_is_one_column_and_else_no_row(name, tmp_path):
+    path, sign = tmp_path / name, "," if name.endswith("csv") else "\t"
+    path.write_text("text\nA dog.\n\nA cat.\n")
+    assert [cells[0] for _, cells in open_table(path).rows(["text"])] == ["A dog.", "", "A cat."]
+    path.write_text(f"text{sign}label\nA dog.{sign}x\n\nA cat.{sign}y\n")
+    assert [cells[0] for _, cells in open_table(path).rows(["text", "label"])] == ["A dog.", "A cat."]

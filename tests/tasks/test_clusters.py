@@ -141,6 +141,9 @@ def test_sentences_of_a_marked_document_belong_together(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("".join(one.format(mark="-DOCSTART- -X-\n\n") for _ in range(3)))
     assert clusters(of(TaggingConfig, path)) == [0, 0, 1, 1, 2, 2]
+    for end in ("\n", "\n\n"):  # a mark ends the sentence before it, and begins none
+        path.write_text("".join(f"-DOCSTART- -X-{end}a X\n\nb Y\n" for _ in range(3)))
+        assert clusters(of(TaggingConfig, path)) == [0, 0, 1, 1, 2, 2]
     path.write_text("-DOCSTART- -X-\n\na X\n\nb Y\n\nc Y\n\n")  # one mark says nothing
     assert clusters(of(TaggingConfig, path)) == []
     universal = tmp_path / "a.conllu"
@@ -152,6 +155,11 @@ def test_sentences_of_a_marked_document_belong_together(tmp_path):
     )
     universal.write_text(text)
     assert clusters(of(TaggingConfig, universal)) == [0, 0, 1, 1]
+    universal.write_text(text.replace("\n\n# newdoc", "\n# newdoc"))
+    assert clusters(of(TaggingConfig, universal)) == [0, 0, 1, 1]
+    universal.write_text(text.replace("\n\n# text", "\n# text"))
+    with pytest.raises(UserError, match=r"a\.conllu:5: a sentence begins without a blank line before it; put one"):
+        clusters(of(TaggingConfig, universal))
     universal.write_text(text.replace("# newdoc", "# source"))
     assert clusters(of(TaggingConfig, universal)) == []
     lists = tmp_path / "a.jsonl"

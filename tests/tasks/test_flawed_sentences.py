@@ -82,14 +82,19 @@ def test_tags_that_are_not_bio_are_told_in_every_split(tmp_path):
         task.check([TaggedSentence(7, ("a",), ("Q-X",))], tmp_path / "dev.conll", "train.conll")
 
 
-def test_each_sentence_has_as_many_columns_as_its_first_word(tmp_path):
+def test_each_sentence_has_as_many_columns_as_its_first_word_and_as_the_first_where_the_last_is_meant(tmp_path):
+    """In a row without its tag another column would be the last, and become a tag."""
     path = tmp_path / "a.conll"
-    path.write_text("a X O\nb X B-X\n\nc O\nd B-Y\n")
     config = TaggingConfig(train=path)
-    assert [(each.texts, each.tags) for each in config.read(path)] == [
-        (("a", "b"), ("O", "B-X")),
-        (("c", "d"), ("O", "B-Y")),
-    ]
+    for second in ("c X\n", "c X B-Y more\n"):
+        path.write_text("a X O\nb X B-X\n\n" + second)
+        count = len(second.split())
+        said = rf"a\.conll:4: {count} columns, where the sentences before have 3; mend it"
+        with pytest.raises(UserError, match=said):
+            list(config.read(path))
+    path.write_text("a X O -\nb X B-X -\n\nc X B-Y\n")  # as in CoNLL-2012, whose sentences have columns of their own
+    numbered = TaggingConfig(train=path, label_column="3")
+    assert [each.tags for each in numbered.read(path)] == [("O", "B-X"), ("B-Y",)]
     path.write_text("a X O\nb B-X\n")
     with pytest.raises(UserError, match=r"a\.conll:2: 2 columns, where the sentence began with 3; mend it"):
         list(config.read(path))

@@ -212,6 +212,16 @@ def test_labels_of_columns_are_known_though_no_row_has_them():
     assert task.notes == ["no row of train has rare, so that it cannot be learned"]
 
 
+def test_lines_have_probabilities_that_no_rounding_makes_equal():
+    """Of them the area under the curve is computed again, whose ties count half."""
+    task = MultilabelConfig(train="t.tsv", text_column="t", label_column="l").restore(["x", "y"], "labels.json")
+    near = [np.array([value, 1 - value], np.float32) for value in (1e-7, 1.1e-7, 0.3, 0.3 + 6e-8)]
+    lines = [task.line(TextWithLabels(1, ("a",), frozenset()), each) for each in near]
+    kept = [np.float32(line["probabilities"]["x"]) for line in lines]
+    assert kept == [each[0] for each in near]
+    assert len({*kept}) == 4
+
+
 def test_counting_words_for_a_single_label():
     rows = [
         TextWithLabels(n, (f"word{n} {'bad' if n % 3 == 0 else 'good'}",), frozenset({"toxic"} if n % 3 == 0 else ()))

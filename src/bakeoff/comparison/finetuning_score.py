@@ -43,7 +43,7 @@ class FinetuneOutcome(Record):
     """The numbers of epochs that were raised for `least_steps`."""
     labels: dict[str, dict[str, float]] = Field(default={})
     """The scores of each class, label or type of spans on test, see `LabelScore`."""
-    cut: dict[str, dict[str, int]] = Field(default={})
+    cut: dict[str, dict[str, int | None]] = Field(default={})
     """The rows of each split of which a part was not read, see `CutRows`."""
     seconds: float
     """Seconds of training, over all trials of the fine-tuning."""

@@ -242,6 +242,7 @@ def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
 
 def _csv_rows(path: Path | str, lines: LineReader, separator: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(LONGEST_RECORD)
+    columns = 0  # of the first row
     opened = 0  # the line on which the quotation mark opened that is open now; 0: none is
     before = 0  # of a row that is not at its end, the line on which the last one opened that was closed again
 
@@ -262,8 +263,9 @@ def _csv_rows(path: Path | str, lines: LineReader, separator: str) -> Iterator[t
     try:
         for row in reader:
             opened = before = 0
-            if row:
-                yield reader.line_num, row
+            if row or columns == 1:
+                columns = columns or len(row)
+                yield reader.line_num, row or [""]
     except csv.Error as error:
         if opened and "unexpected end" in str(error):
             raise UserError(

@@ -52,9 +52,8 @@ class TextFile:
             require_file(path)
         self.has_columns = not self.once and kind_of(path) not in (None, TEXT)
         if given and not self.has_columns:
-            raise UserError(
-                f"{self.name}: its lines are the texts; columns are those of .jsonl, .csv, .tsv, .parquet and .arrow"
-            )
+            what = "its lines are the texts; columns are those of" if options else "it has no columns; give one of"
+            raise UserError(f"{self.name}: {what} .jsonl, .csv, .tsv, .parquet and .arrow")
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: the two texts of a pair must be different columns, not both {columns[0]}")
         self.path, self.columns, self.errors, self._options = path, columns, errors, options

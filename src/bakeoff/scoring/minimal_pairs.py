@@ -103,7 +103,7 @@ def kinds_of(path: str | Path) -> list[str]:
     Raises:
         UserError: there is no such file, or it has no columns.
     """
-    file = TextFile(Path(path), [], given=True)
+    file = TextFile(Path(path), [], given=True, options=())
     names = open_table(file.path, "replace").names()
     return [name for name in KINDS if name in names]
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from bakeoff.config import Config
 from bakeoff.display.wording import counted, percent
 from bakeoff.tasks.rows.items import Items
+from bakeoff.tasks.rows.writing import WritingItems
 
 COUNTS = ("rows", "of_rows", "tokens", "of_tokens")
 """The counts of `CutRows`."""
@@ -18,6 +19,8 @@ class CutRows(Config):
 
     length: int
     """The most tokens of a row."""
+    longest: int | None = None
+    """The most tokens of a target that is written; None: nothing is written."""
     rows: int = Field(ge=0)
     """The number of rows of which a part is not read."""
     of_rows: int = Field(ge=0)
@@ -37,6 +40,7 @@ class CutRows(Config):
         of_text = np.arange(len(lost)) if windows else np.repeat(owners, np.diff(items.bounds))[: len(lost)]
         return cls(
             length=length,
+            longest=items.longest if isinstance(items, WritingItems) else None,
             rows=len(np.unique(of_text[lost > 0])),
             of_rows=examples,
             tokens=int(lost.sum()),

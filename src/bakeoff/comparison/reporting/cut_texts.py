@@ -31,7 +31,9 @@ class CutTask(NamedTuple):
             if (cut := self.cut[name]).rows
         ]
         who = "" if self.everyone else f" for {quoted_list(self.recipes)}"
-        rows = f"rows of {self.cut[splits[0]].length:,} tokens{who}"
+        cut = self.cut[splits[0]]
+        targets = "" if cut.longest is None else f" with targets of at most {cut.longest:,}"
+        rows = f"rows of {cut.length:,} tokens{targets}{who}"
         return f"on {quoted(self.task)}, {rows} leave out a part of {listed(parts)}"
 
 
@@ -42,7 +44,9 @@ def cut_tasks(results: Results, task: str) -> list[CutTask]:
     for entry in results.recipes:
         for score in entry.scores:
             if score.task == task and set(SPLITS) <= score.cut.keys():  # none in results of older versions
-                key = repr([(each.length, each.rows, each.of_rows, each.percent) for each in score.cut.values()])
+                key = repr(
+                    [(each.length, each.longest, each.rows, each.of_rows, each.percent) for each in score.cut.values()]
+                )
                 cuts[key] = score.cut
                 if entry.label not in ways[key]:
                     ways[key].append(entry.label)

@@ -291,8 +291,9 @@ class Multilabel(Task):
 
     @override
     def line(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:
-        said, names = self.as_record(example, prediction), sorted(example.names or ())
-        return {"label": names, "prediction": said["labels"], "probabilities": said["probabilities"]}
+        exact = {name: float(f"{value:.9g}") for name, value in zip(self.labels, prediction, strict=True)}  # of float32
+        names = sorted(example.names or ())
+        return {"label": names, "prediction": self.given(prediction), "probabilities": exact}
 
     @override
     def as_record(self, example: TextWithLabels, prediction: NDArray[np.float32]) -> dict[str, Any]:

@@ -116,29 +116,40 @@ def read_tagged(
     likely = -1 if universal else _column(columns.tags or "-1", universal, path)
     comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
     pairs: list[tuple[str, str]] = []
-    number = width = words = document = 0
+    number = width = first_width = words = document = 0
+    before = ""  # the number of the word on the line before, or the sign of a comment
+    by_the_end = -1 in (word_column, tag_column)  # where another number of columns is another column
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
-        if not line.strip():
+        begins = line.startswith(("-DOCSTART-", "# newdoc") if universal else "-DOCSTART-")  # a document
+        if begins or not line.strip():
             if pairs:
                 yield _sentence(number, pairs, labelled, document)
-            pairs, width = [], 0
-            continue
+            pairs, width, document = [], 0, document + begins
+            if not begins:
+                continue
         if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
             raise UserError(f"{path}:{number}: {problem}")
-        document += line.startswith(("-DOCSTART-", "# newdoc") if universal else "-DOCSTART-")
         if line.startswith("-DOCSTART-") or (line.startswith("#") and (universal or (not pairs and line in comments))):
+            before = "#"
             continue
         cells = line.split("\t") if universal else cells_of(line)
         if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
             raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each; mend it")
         if universal and not cells[0].isdigit():
             continue
+        if universal and pairs and cells[0] == "1" != before:
+            raise UserError(f"{path}:{number}: a sentence begins without a blank line before it; put one there")
+        before = cells[0]
         if width and len(cells) != width:
             raise UserError(
                 f"{path}:{number}: {counted(len(cells), 'column')}, where the sentence began with {width}; mend it"
             )
         width = len(cells)
+        if by_the_end and width != (first_width := first_width or width):
+            raise UserError(
+                f"{path}:{number}: {counted(width, 'column')}, where the sentences before have {first_width}; mend it"
+            )
         if max(word_column, tag_column or 0) >= width or (tag_column is not None and width == 1):
             what, option = ("tag", "--label-column") if labelled else ("word", "--text-column")
             raise UserError(
