@@ -54,9 +54,12 @@ def test_each_corpus_of_a_mixture_counts_by_its_share_however_few_rows_it_has(na
     run = untrained(name, corpus, tmp_path / "run", **{"training.validation_examples": 512})
     single = [evaluate(run.path, corpus=each.path, device="cpu") for each in (corpus, other)]
     assert single[0]["examples"] != single[1]["examples"]
-    for shares in ((0.75, 0.25), (0.25, 0.75)):
+    for shares in ((0.75, 0.25), (0.25, 0.75), (0.9999, 0.0001)):
         mixture = ",".join(f"{each.path}:{share}" for each, share in zip((corpus, other), shares, strict=True))
         found = evaluate(run.path, corpus=mixture, device="cpu")
+        if shares[1] < 0.001:
+            one = evaluate(run.path, corpus=other.path, examples=1, device="cpu")
+            single = [single[0], one]
         assert found["examples"] == sum(each["examples"] for each in single)
         measured = HeldOutTextConfig(rows=512).measure(Run.open_trained(run.path), mixture, "cpu")
         for objective, loss in found["losses"].items():

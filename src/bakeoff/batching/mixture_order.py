@@ -46,15 +46,15 @@ class MixtureOrder:
         return Selection(indices[turn], epochs[turn], cuts, steps_between(first, bounds), drawn.corpora[turn])
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """`examples` examples: each corpus gives its share, spread evenly over the corpus.
+        """About `examples` examples: each corpus gives its share, spread evenly over the corpus, and at least one.
 
-        The rows of a corpus that has fewer count for as many as its share is of.
+        Where that is not its share of them, its rows count for as many as are.
         """
         counts = apportioned(self.mixture.shares, examples)
-        for number, (order, count) in enumerate(zip(self.orders, counts, strict=True)):
-            if count:
-                counted = max(1, count / order.format.size)
-                yield from (each._replace(counted=counted) for each in _of(number, order.spread(count)))
+        for number, (share, order, count) in enumerate(zip(self.mixture.shares, self.orders, counts, strict=True)):
+            rows = min(max(count, 1), order.format.size)
+            counted = 1 if rows == count else share * examples / rows
+            yield from (each._replace(counted=counted) for each in _of(number, order.spread(rows)))
 
     def whole(self) -> Iterator[Selection]:
         """All examples of each corpus once, whatever the shares."""
