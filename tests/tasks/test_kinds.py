@@ -321,6 +321,27 @@ def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_
         assert [each.answer for each in config.read(path)] == [place]
 
 
+@pytest.mark.parametrize(
+    ("rows", "places"),
+    [
+        (
+            [(["4", "2", "6", "1"], 1), (["red", "blue"], 0)],
+            [1, 0],
+        ),  # places, one of which is the text of another choice
+        ([(["4", "2", "6", "1"], "1"), (["7", "8"], "1")], [1, 1]),
+        ([(["A", "C", "D", "B"], "B"), (["red", "blue"], "a")], [1, 0]),
+        ([(["4", "2", "6", "1"], "1"), (["7", "8"], "8")], [3, 1]),  # texts, which numbers are, too
+        ([(["0", "2"], 2), (["1", "0"], 1)], [1, 0]),
+        ([(["one", "two"], "two"), (["red", "blue"], "B")], [1, 1]),  # a text, and a letter
+        ([(["4", "2"], "2"), (["red", "blue"], "A"), (["red", "blue"], "blue")], [1, 0, 1]),
+    ],
+)
+def test_labels_of_a_file_name_choices_in_one_way_where_all_can(rows, places, tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"c": "x", "o": choices, "l": label} for choices, label in rows])
+    config = ChoiceConfig(train=path, text_column="c", choices="o", label_column="l")
+    assert [each.answer for each in config.read(path)] == places
+
+
 OF_SEQEVAL = {
     ("O B-A I-A B-B I-B", 0): (0.677966, 0.666667, 0.689655),
     ("O B-A I-A E-A S-A B-B I-B E-B S-B", 0): (0.612903, 0.612903, 0.612903),

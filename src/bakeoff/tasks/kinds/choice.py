@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -19,7 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.reading.labels import label_text
+from bakeoff.tasks.reading.choice_labels import ChoiceLabels
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
@@ -119,12 +119,28 @@ class ChoiceConfig(TableConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[ChoiceQuestion | LeftOut]:
+        if not labelled:
+            yield from (each for each, _ in self._questions(path, labelled))
+            return
+        labels = ChoiceLabels(
+            self.label_column, self.choices if isinstance(self.choices, list) else [], self.first_choice
+        )
+        found: list[ChoiceQuestion | LeftOut] = []
+        for each, label in self._questions(path, labelled):
+            if isinstance(each, ChoiceQuestion):
+                labels.add(label, each.choices, f"{path}:{each.line}")
+            found.append(each)
+        answers = iter(labels.indices())
+        yield from (each if isinstance(each, LeftOut) else replace(each, answer=next(answers)) for each in found)
+
+    def _questions(self, path: Path, labelled: bool) -> Iterator[tuple[ChoiceQuestion | LeftOut, Any]]:
+        """The questions of a file without their answers, each with its label, or None where labels are not read."""
         named = [self.choices] if isinstance(self.choices, str) else self.choices
         question = [self.pair_column] if self.pair_column else []
         columns = [self.text_column, *question, *named, *([self.label_column] if labelled else [])]
         for record in self.records(path, columns):
             if isinstance(record, LeftOut):
-                yield record
+                yield record, None
                 continue
             line, cells = record
             where = f"{path}:{line}"
@@ -139,28 +155,7 @@ class ChoiceConfig(TableConfig):
                     f"{where}: '{named[0]}' holds no list of two choices or more; name a column for each choice"
                 )
             texts += [text_value(choice, where, "choices", self.errors) for choice in choices]
-            answer = self._index(values[self.label_column], texts[2:], where) if labelled else None
-            yield ChoiceQuestion(line, tuple(texts), answer)
-
-    def _index(self, label: Any, choices: Sequence[str], where: str) -> int:
-        """The index of the right choice; a label is the choice's number, letter, text or column."""
-        text, texts = label_text(label), list(map(label_text, choices))
-        columns = list(map(label_text, self.choices)) if isinstance(self.choices, list) else []
-        index = -1
-        if texts.count(text) == 1:
-            index = texts.index(text)
-        elif text in columns:
-            index = columns.index(text)
-        elif text.isdecimal():
-            index = int(text) - self.first_choice
-        elif len(text) == 1 and text.isalpha():
-            index = ord(text.upper()) - ord("A")
-        if isinstance(label, bool) or not 0 <= index < len(choices):
-            raise UserError(
-                f"{where}: '{text}' is none of the {len(choices)} choices (column '{self.label_column}'): give its "
-                f"place from {self.first_choice} on, a letter from A on, or its text"
-            )
-        return index
+            yield ChoiceQuestion(line, tuple(texts)), values[self.label_column] if labelled else None
 
     @override
     def blank_texts(self, example: ChoiceQuestion) -> int:
