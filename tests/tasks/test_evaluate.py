@@ -47,7 +47,7 @@ def test_what_was_cut_is_said(capsys, fitted, tmp_path):
     rows = [{"text": f"apple {'baran ' * count}".strip(), "label": "fruit"} for count in (2, 39, 29)]
     write_tsv(tmp_path / "long.tsv", rows)
     found = evaluate(fitted.path, data=tmp_path / "long.tsv", device="cpu")
-    assert found["cut"] == {"length": 32, "rows": 1, "of_rows": 3, "tokens": 10, "of_tokens": 73}
+    assert found["cut"] == {"length": 32, "longest": None, "rows": 1, "of_rows": 3, "tokens": 10, "of_tokens": 73}
     cut = "1 of the 3 rows of {} cut to 32 tokens: 13.7 % of the tokens are not read"
     assert found["notes"] == [cut.format("long.tsv")]
     assert run_cli(["predict", str(fitted.path), "--texts", str(tmp_path / "long.tsv")]) == 0

@@ -324,10 +324,7 @@ def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_
 @pytest.mark.parametrize(
     ("rows", "places"),
     [
-        (
-            [(["4", "2", "6", "1"], 1), (["red", "blue"], 0)],
-            [1, 0],
-        ),  # places, one of which is the text of another choice
+        ([(["4", "2", "6", "1"], 1), (["red", "blue"], 0)], [1, 0]),  # places, one of them a text, too
         ([(["4", "2", "6", "1"], "1"), (["7", "8"], "1")], [1, 1]),
         ([(["A", "C", "D", "B"], "B"), (["red", "blue"], "a")], [1, 0]),
         ([(["4", "2", "6", "1"], "1"), (["7", "8"], "8")], [3, 1]),  # texts, which numbers are, too
