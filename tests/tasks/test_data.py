@@ -10,10 +10,12 @@ from keyword_task import labelled, write_jsonl, write_tsv
 from bakeoff.errors import UserError
 from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.data import load_task
+from bakeoff.tasks.kinds.choice import ChoiceQuestion
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
+from bakeoff.tasks.reading.questions import Question
 
 
 def config(folder, **changes):
@@ -226,6 +228,28 @@ def test_pairs_and_rows_in_two_parts(tmp_path):
         "train has the texts of 3 of the 3 rows of dev, too",
         "dev has the texts of 1 of the 2 rows of test, too",
     ]
+
+
+def test_texts_that_a_model_reads_alike_stay_together_and_are_noted(tmp_path):
+    """With other spaces, or with an accent in a character of its own."""
+    forms = ("cafe\u0301 {}", "caf\u00e9 {}", " caf\u00e9  {}", "caf\u00e9\u00a0{} ")
+    rows = [{"text": form.format(i), "label": str(i % 2)} for form in forms for i in range(30)]
+    write_jsonl(tmp_path / "rows.jsonl", rows)
+    config = ClassificationConfig(train=tmp_path / "rows.jsonl", text_column="text", label_column="label")
+    data = load_task(config)
+    assert not any("has the texts of" in note for note in data.notes)
+    parts = [{" ".join(each.texts[0].split()[1:]) for each in part} for part in (data.train, data.dev, data.test)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 30
+    for name, form in zip(("train", "dev", "test"), forms, strict=False):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"text": form.format(i), "label": str(i % 2)} for i in range(30)])
+    paths = {name: tmp_path / f"{name}.jsonl" for name in ("train", "dev", "test")}
+    split = load_task(ClassificationConfig(**paths, text_column="text", label_column="label"))
+    assert split.notes[0] == "train has the texts of 30 of the 30 rows of test, too"
+    questions = [Question(1, ("q?", form.format("au lait"))) for form in forms]
+    choices = [ChoiceQuestion(1, (form.format("au lait"), "", "a", "b")) for form in forms]
+    for alike in (questions, choices):
+        assert len({each.cluster for each in alike}) == 1
+    assert len({each.together for each in questions}) == 1
 
 
 def test_what_dev_and_test_have_in_common_and_labels_of_one_split_are_noted(tmp_path):

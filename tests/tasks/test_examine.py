@@ -116,6 +116,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
             "1 of the 41 examples of train has the texts of another one with another label, as lines 8 and 42",
         ),
         (plenty() + rows(("a 3", "a")), plenty(3), "1 of the 41 examples of train repeats an earlier one"),
+        (plenty() + rows(("a  3 ", "a")), plenty(3), "1 of the 41 examples of train repeats an earlier one"),
         (plenty() + rows((" ", "a")), plenty(3), "1 blank text in train"),
         (plenty() + rows(("caf\ufffd", "a")), plenty(3), "1 of the 41 examples of train holds U+FFFD"),
         (plenty(9) + rows(*((f"x {i}", "c") for i in range(99))), plenty(3), "84.6% of train are 'c'"),
@@ -125,6 +126,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         (plenty(), rows(("new", "a")), "1 label of train missing in dev: b"),
         (plenty(), plenty(3), "train has the texts of 6 of the 6 examples of dev, too"),
         (plenty(150), rows(("a 3", "a"), ("v", "b")), "train has the texts of 1 of the 2 examples of dev, too"),
+        (plenty(150), rows(("a\u00a03", "a"), ("v", "b")), "train has the texts of 1 of the 2 examples of dev, too"),
     ],
 )
 def test_likely_mistakes(train, dev, warning, tmp_path):

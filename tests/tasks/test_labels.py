@@ -295,10 +295,11 @@ def test_several_labels_of_a_row_are_coded_alike(tmp_path):
         found = list(config.read(config.train))
         assert {each.names for each in found} == {frozenset({"café", "1", "true"})}, name
         assert config.learn(found, name).classes == ["1", "café", "true"]
-    (tmp_path / "c.jsonl").write_text('{"t": "text", "l": [["x"]]}\n')
-    config = MultilabelConfig(train=tmp_path / "c.jsonl", text_column="t", label_column="l")
-    with pytest.raises(UserError, match=r"c\.jsonl:1: column 'l' holds list instead of a label"):
-        list(config.read(config.train))
+    for cell, kind in (('[["x"]]', "list"), ('{"x": 1, "y": 0}', "dict")):
+        (tmp_path / "c.jsonl").write_text(f'{{"t": "text", "l": {cell}}}\n')
+        config = MultilabelConfig(train=tmp_path / "c.jsonl", text_column="t", label_column="l")
+        with pytest.raises(UserError, match=rf"c\.jsonl:1: column 'l' holds {kind} instead of a label"):
+            list(config.read(config.train))
 
 
 @pytest.mark.parametrize("label", SPELLINGS)

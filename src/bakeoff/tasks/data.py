@@ -108,9 +108,9 @@ def require_known(task: Task, examples: Sequence[Example], path: Path, origin: s
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
     """Remarks on rows that stand in two splits; dev and test are not compared where they are the `same` file."""
-    known = {name: {each.texts for each in examples} for name, examples in splits.items()}
+    known = {name: {each.alike for each in examples} for name, examples in splits.items()}
     for one, other in (("test", "train"), ("dev", "train"), *([] if same else [("test", "dev")])):
-        if both := sum(each.texts in known[other] for each in splits[one]):
+        if both := sum(each.alike in known[other] for each in splits[one]):
             yield f"{other} has the texts of {both:,} of the {counted(len(splits[one]), 'row')} of {one}, too"
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bakeoff.reading.aligned import clean
+
 
 @dataclass(frozen=True)
 class Example:
@@ -12,6 +14,11 @@ class Example:
     """The line of the file on which the row ends."""
     texts: tuple[str, ...]
     """All texts of the row; a row of test with the texts of a row of train is no test."""
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """What rows with the same texts have in common: the texts in NFC with single spaces, as models read them."""
+        return tuple(map(clean, self.texts))
 
     @property
     def stratum(self) -> str:
@@ -31,7 +38,7 @@ class Example:
     @property
     def together(self) -> tuple[str, ...]:
         """The key of rows that stay together where a split is held out: their texts, or the subject of these."""
-        return self.texts
+        return self.alike
 
     @property
     def cluster(self) -> tuple[str, ...]:

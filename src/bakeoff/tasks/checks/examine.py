@@ -165,7 +165,7 @@ def _split(
     seen: dict[tuple[str, ...], list[tuple[Any, int]]] = {}  # what is wanted of texts, and the line
     repeated, contradictions = 0, list[tuple[int, int]]()
     for each in examples:
-        wanted, before = _wanted(each), seen.setdefault(each.texts, [])
+        wanted, before = _wanted(each), seen.setdefault(each.alike, [])
         if any(wanted == other for other, _ in before):
             repeated += 1
         elif before:
@@ -247,9 +247,9 @@ def _length(unit: Any, lengths: NDArray[np.int64], limit: int | None) -> LengthF
 
 
 def _overlaps(splits: Mapping[str, Sequence[Example]]) -> dict[str, int]:
-    texts = {name: {each.texts for each in examples} for name, examples in splits.items()}
+    texts = {name: {each.alike for each in examples} for name, examples in splits.items()}
     pairs = combinations([name for name in ("train", "dev", "test") if name in splits], 2)
-    counts = {f"{two} in {one}": sum(each.texts in texts[one] for each in splits[two]) for one, two in pairs}
+    counts = {f"{two} in {one}": sum(each.alike in texts[one] for each in splits[two]) for one, two in pairs}
     return {name: count for name, count in counts.items() if count}
 
 

@@ -51,7 +51,7 @@ class ChoiceQuestion(Example):
     @override
     def cluster(self) -> tuple[str, ...]:
         """The context, on which RACE has several questions."""
-        return self.texts[:1]
+        return self.alike[:1]
 
 
 class ChoicePrediction(Record):

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.json_files import JsonError, RepeatedKey, json_value
+from bakeoff.reading.aligned import clean
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of, require_file
 from bakeoff.reading.hub import on_hub
 from bakeoff.reading.table_reader import text_value
@@ -57,12 +58,12 @@ class Question(Example):
     @property
     @override
     def together(self) -> tuple[str, ...]:
-        return ((self.article if self.by_article else "") or self.context,)
+        return ((self.article if self.by_article else "") or clean(self.context),)
 
     @property
     @override
     def cluster(self) -> tuple[str, ...]:
-        return (self.article or self.context,)
+        return (self.article or clean(self.context),)
 
     @property
     @override
