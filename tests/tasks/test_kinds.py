@@ -14,6 +14,8 @@ from scipy import stats
 
 from bakeoff.cli import run as command_line
 from bakeoff.errors import UserError
+from bakeoff.tasks.checks.examine import check_task
+from bakeoff.tasks.data import load_task
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -328,7 +330,9 @@ def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_
         ([(["4", "2", "6", "1"], "1"), (["7", "8"], "1")], [1, 1]),
         ([(["A", "C", "D", "B"], "B"), (["red", "blue"], "a")], [1, 0]),
         ([(["4", "2", "6", "1"], "1"), (["7", "8"], "8")], [3, 1]),  # texts, which numbers are, too
-        ([(["0", "2"], 2), (["1", "0"], 1)], [1, 0]),
+        ([(["0", "2"], "2"), (["1", "0"], "1")], [1, 0]),
+        ([(["0", "2"], 1), (["1", "0"], 1)], [1, 1]),  # numbers among texts are places
+        ([(["0", "2"], 2), (["1", "0"], 1)], [1, 0]),  # unless there is no such place
         ([(["one", "two"], "two"), (["red", "blue"], "B")], [1, 1]),  # a text, and a letter
         ([(["4", "2"], "2"), (["red", "blue"], "A"), (["red", "blue"], "blue")], [1, 0, 1]),
     ],
@@ -337,6 +341,33 @@ def test_labels_of_a_file_name_choices_in_one_way_where_all_can(rows, places, tm
     path = write(tmp_path / "a.jsonl", [{"c": "x", "o": choices, "l": label} for choices, label in rows])
     config = ChoiceConfig(train=path, text_column="c", choices="o", label_column="l")
     assert [each.answer for each in config.read(path)] == places
+
+
+def test_what_the_labels_of_train_are_those_of_other_files_are_too(tmp_path):
+    """Of which all might by chance be read in another way; the run says it to whoever evaluates it."""
+
+    def rows(*labelled):
+        return [{"c": f"{number}", "o": choices, "l": label} for number, (choices, label) in enumerate(labelled)]
+
+    plain, numeric = (["red", "blue", "green", "white"], "2"), (["4", "2", "6", "1"], "1")
+    train = write(tmp_path / "train.jsonl", rows(*[plain] * 5, *[numeric] * 5))
+    test = write(tmp_path / "test.jsonl", rows(*[numeric] * 3))
+    config = ChoiceConfig(train=train, dev=train, test=test, text_column="c", choices="o", label_column="l")
+    data = load_task(config)
+    assert [each.answer for each in data.test] == [1, 1, 1]
+    assert data.task.config.label_is == "place"
+    assert [each.answer for each in data.task.config.read(test)] == [1, 1, 1]
+    assert [each.answer for each in config.read(test)] == [3, 3, 3]
+    write(test, rows((["red", "blue"], "blue")))
+    said = r"test.jsonl:1: 'blue' is none .*: give its place from 0 on, or say by label_is what it is in place of place"
+    with pytest.raises(UserError, match=said):
+        load_task(config)
+    assert [each.answer for each in data.task.config.read_otherwise({"label_is": "text"}).read(test)] == [1]
+    write(train, rows(plain, numeric, (["pink", "grey"], "grey")))
+    said = "'1' may be text or place, and no one of text, column, place, letter reads all labels of the file; mend"
+    with pytest.raises(UserError, match=f"train.jsonl:2: {said}"):
+        load_task(config)
+    assert said in check_task(config).problems[0]
 
 
 OF_SEQEVAL = {

@@ -62,6 +62,7 @@ def load_task(config: TaskConfig) -> TaskData:
         UserError: a mistake in a file; a class of dev or test that train does not have, or labels none of which train
             has; nothing to learn from train, or too few rows to hold any out.
     """
+    config = config.settled()
     files = {"train": config.train, "test": config.test, "dev": config.dev}
     splits = split_examples(
         config, {name: read_examples(config, path) for name, path in files.items() if path is not None}

