@@ -104,6 +104,14 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("text", [",", "||", ":", "*", "&", "%", "@"])
+def test_a_value_that_is_a_sign_of_yaml_is_said_to_need_quotes(text):
+    """As after `--option between_labels=`."""
+    with pytest.raises(UserError, match="a text that begins with a sign of YAML's is quoted, 'like this'"):
+        parse_value(text, "--option")
+    assert parse_value(f'"{text}"', "--option") == text
+
+
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_what_is_no_mapping_of_plain_values_is_refused_at_once(text, message, tmp_path):
     (tmp_path / "file.yaml").write_text(text)

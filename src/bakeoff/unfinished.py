@@ -75,7 +75,7 @@ def was_dropped(run: Path) -> bool:
 
 
 FAILURE = "failure.json"
-"""The file in the directory of a comparison's training that diverged, and is not tried again."""
+"""The file in the directory of a training of a comparison or a search that diverged, and is not tried again."""
 
 
 def no_such_run(path: Path, what: str = f"no such run; {WHERE_RUNS_ARE}") -> UserError:

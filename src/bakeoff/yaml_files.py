@@ -32,6 +32,8 @@ _QUOTE = '; if a text has a colon in it, quote it, "like: this"'
 
 _SIGNS = re.compile(r"""\s*(?:- |[^\s"'\[{#-][^:]*: )+(?=[\[\]{}*&@%`"'!|>,?])""")
 """The beginning of a line up to a value that begins with a sign that YAML takes for its own."""
+_ALONE = tuple("&*@%`!|>,?:")
+"""Such signs with which no YAML of a single line begins, so that the value of an option that does is meant as text."""
 
 
 class _Refused(ConstructorError):
@@ -158,7 +160,7 @@ def _advice_on(text: str, mark: yaml.Mark | None) -> str:
     line = lines[mark.line] if mark is not None and mark.line < len(lines) else ""
     if re.match(r" *\t", line):
         return "; indent with spaces, and not with tabs"
-    if _SIGNS.match(line):
+    if _SIGNS.match(line) or (text == line and line.strip()[:1] in _ALONE):
         return "; a text that begins with a sign of YAML's is quoted, 'like this'"
     return ""
 

@@ -290,6 +290,13 @@ def test_several_labels_of_a_row_are_coded_alike(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": "text", "l": row}) + "\n" for row in rows))
     (tmp_path / "a.tsv").write_text("t\tl\n" + "".join(f"text\t{row},1 , true,,\n" for row in SPELLINGS))
     (tmp_path / "b.tsv").write_text("t\tcafe\u0301\t1\ttrue\ntext\t1\t1\t1\n")
+    (tmp_path / "d.jsonl").write_text(
+        "".join(f'{{"t": "text", "l": {cell}}}\n' for cell in ("1.0", "1", '"1"', "[1.0]"))
+    )
+    single = MultilabelConfig(train=tmp_path / "d.jsonl", text_column="t", label_column="l")
+    assert {each.names for each in single.read(single.train)} == {frozenset({"1"})}
+    (tmp_path / "d.jsonl").write_text("".join(f'{{"t": "text", "l": {cell}}}\n' for cell in ("true", "[true]")))
+    assert {each.names for each in single.read(single.train)} == {frozenset({"true"})}
     for name, column in (("a.jsonl", "l"), ("a.tsv", "l"), ("b.tsv", ["café", "1", "true"])):
         config = MultilabelConfig(train=tmp_path / name, text_column="t", label_column=column)
         found = list(config.read(config.train))

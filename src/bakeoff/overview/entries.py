@@ -39,7 +39,8 @@ class RunEntry(Config):
     """training: a process is training it now; finished; cut short: finished with fewer steps than planned; stopped
     early: finished because its held-out loss had stopped falling; saved: the weights at some point of a training;
     stopped: not finished, and no process is training it; dropped: a trial that its search, which has ended, has not
-    trained to the end; diverged: a training of a comparison that is not tried again; damaged: see `problem`."""
+    trained to the end; diverged: a training of a comparison or a search that is not tried again; damaged: see
+    `problem`."""
     recipe: str | None = None
     """The recipe's name."""
     step: int | None = None

@@ -1,5 +1,6 @@
 """Schemas of a run's JSON files, for the keys that are read: a missing key or another type is an error of one line."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -271,8 +272,14 @@ class Diverging(Record):
     """The error message of the divergence."""
 
 
+def note_divergence(run: Path, message: str) -> None:
+    """Write `FAILURE`, so that a training is not tried again, and lists say why it has no weights."""
+    run.mkdir(parents=True, exist_ok=True)
+    checksums.write(run / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
+
+
 def divergence(run: Path) -> str | None:
-    """The error message with which a training of a comparison diverged; None: none did here.
+    """The error message with which a training of a comparison or a search diverged; None: none did here.
 
     Raises:
         UserError: the file cannot be read.

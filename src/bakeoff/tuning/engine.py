@@ -35,13 +35,13 @@ class TrialPart(PretrainingJob):
         try:
             run = self.train(progress, goes_on=self._goes_on())
         except Diverged as error:
-            return self._outcome(diverged=str(error))
+            return self._diverged(str(error))
         lines = [line for line in run.metrics() if line["kind"] == "validation" and line["step"] == self.until]
         loss = self._measured() if self.measured_as else lines[-1]["loss"]
         if loss is None:
-            return self._outcome(diverged=f"{self.out}: the held-out loss is no number, because there was no target")
+            return self._diverged(f"{self.out}: the held-out loss is no number, because there was no target")
         if not math.isfinite(loss):
-            return self._outcome(diverged=f"{self.out}: the held-out loss is not a finite number")
+            return self._diverged(f"{self.out}: the held-out loss is not a finite number")
         return self._outcome(loss=loss)
 
     def _goes_on(self) -> bool:
@@ -51,6 +51,13 @@ class TrialPart(PretrainingJob):
 
         begun = self.waited_at > 0 and (self.out / "recipe.yaml").exists()
         return begun and waits_at(Run.open(self.out), self.waited_at)
+
+    def _diverged(self, message: str) -> Outcome:
+        """The outcome of a divergence, which is noted beside the trial for whoever lists it."""
+        from bakeoff.runs.records import note_divergence
+
+        note_divergence(self.out, message)
+        return self._outcome(diverged=message)
 
     def _outcome(self, **result: Any) -> Outcome:
         """The outcome with the trial's seconds and tokens so far, which are 0 where there are no metrics."""

@@ -21,11 +21,11 @@ from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.reading.hub import on_hub
 from bakeoff.recipe import Recipe
-from bakeoff.runs.records import divergence
+from bakeoff.runs.records import divergence, note_divergence
 from bakeoff.same_settings import differences, require_same
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
-from bakeoff.unfinished import ELSEWHERE, FAILURE
+from bakeoff.unfinished import ELSEWHERE
 
 SCRATCH = "from_scratch"
 """The key of what a fine-tuning from scratch reads of a recipe beside its model."""
@@ -106,8 +106,7 @@ class PlannedTraining:
 
     def fail(self, message: str) -> None:
         """Write failure.json, so that the same plan does not try this training again."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
+        note_divergence(self.directory, message)
 
     @property
     def _settings_file(self) -> Path:

@@ -159,8 +159,9 @@ class MultilabelConfig(TableConfig):
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
         if isinstance(self.label_column, str):
             (cell,) = cells
-            whole = cell if isinstance(cell, list) else [cell] if isinstance(cell, dict) else None  # which is refused
-            values = str("" if cell is None else cell).split(self.between_labels) if whole is None else whole
+            values = cell if isinstance(cell, list) else [cell]
+            if isinstance(cell, str):
+                values = cell.split(self.between_labels)
             there = [each for each in values if each is not None and str(each).strip()]
             return frozenset(label_of(each, where, self.label_column) for each in there)
         labels = set()
