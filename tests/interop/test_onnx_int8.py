@@ -79,6 +79,8 @@ def test_the_accuracy_of_a_classifier_and_how_fast_it_is(corpus, tmp_path, monke
     assert figures(made, "Accuracy on 80 rows of rows.tsv") == pytest.approx(right, abs=1e-4)
     assert 0.3 < right[0] < 1
     assert any("int8 is 1.50 times as fast as float32" in remark for remark in made.remarks)
+    assert any("depends a little on the texts beside it" in remark for remark in made.remarks)
+    assert "depends a little on the texts beside it" in (made.path / "README.md").read_text()
 
 
 def test_a_table_without_texts_is_refused_without_an_option_that_export_has_not(corpus, tmp_path):
@@ -98,7 +100,7 @@ def test_the_loss_and_the_agreement_of_a_masked_model(corpus, tmp_path):
     plain, small = Exported(tmp_path / "plain"), Exported(tmp_path / "int8")
     same = [(plain.logits(row).argmax(-1) == small.logits(row).argmax(-1))[0] for row in map(plain.row, texts)]
     _, agreed = figures(made, "same likeliest output on the texts of texts.txt")
-    assert agreed == pytest.approx(np.concatenate(same).mean(), abs=2e-3)
+    assert agreed == pytest.approx(np.concatenate(same).mean(), abs=0.04)  # of rows one by one, not of whole batches
     # Other tokens are hidden here, so that the losses are alike within what chance makes of them.
     draw, found = np.random.default_rng(11), ([], [])
     for row in map(plain.row, texts):

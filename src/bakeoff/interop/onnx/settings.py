@@ -107,4 +107,6 @@ def said(small: Quantized) -> list[str]:
         f"int8 of {what}: {figures}",
         f"int8 is {small.speedup:.2f} times as fast as float32 by onnxruntime (one thread, rows of random tokens), "
         f"and {after:.1f} MB of {before:.1f}",
+        "in int8 an answer depends a little on the texts beside it, for a batch has one scale; the figures are of "
+        "batches of texts of about the same length",
     ]
