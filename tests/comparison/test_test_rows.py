@@ -12,6 +12,7 @@ from bakeoff.comparison.reporting.cautions import cautions
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.statistics.groups import Group
 from bakeoff.comparison.statistics.pairs import all_pairs
+from bakeoff.errors import UserError
 
 __all__ = ["folder"]
 
@@ -62,6 +63,21 @@ def test_the_verdict_is_by_clusters_and_a_column_named_later_trains_nothing_anew
     assert together.analyses[0].pairs[0].p != pytest.approx(alone.analyses[0].pairs[0].p)
     assert "40 test (in 10 clusters)" in pages[0].read_text(encoding="utf-8")
     assert go(folder, engine, None).analyses == alone.analyses
+
+
+class OlderRows(FakeEngine):
+    """An engine one of whose seeds was tested on other rows."""
+
+    def finetune(self, source, task, out, **options):
+        super().finetune(source, task, out, **options)
+        if "seed-1" in out.parts and "one" in out.parts:
+            lines = (out / "predictions.jsonl").read_text().splitlines(keepends=True)
+            (out / "predictions.jsonl").write_text("".join(lines[1:] + lines[:1]))
+
+
+def test_runs_that_were_tested_on_other_rows_are_not_compared(folder):
+    with pytest.raises(UserError, match=r"seed-1.*predictions\.jsonl: of other test rows than those of other runs"):
+        go(folder, OlderRows(), None)
 
 
 class Dull(FakeEngine):

@@ -99,6 +99,11 @@ def test_a_word_has_the_tag_of_its_first_token_as_transformers_counts_them(name,
         found += own["tags"]
         marks += sum(tokens[place] in ("▁", "Ġ") for place in first)
     assert len({*found}) > 1
+    environment = json.loads((run.path / "environment.json").read_text())
+    (run.path / "environment.json").write_text(json.dumps({**environment, "rules": 1}))
+    (run.path / "bakeoff.sha256").unlink()
+    older = [tag for each in bakeoff.predict(run.path, list(map(" ".join, sentences))) for tag in each["tags"]]
+    assert (older != found) == (name != "bert tags")  # as a run of older rules has learned its words
     assert (marks > 0) == (name != "bert tags")
 
 

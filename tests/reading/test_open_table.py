@@ -116,10 +116,13 @@ def test_a_field_within_a_field_is_named_with_a_dot(tmp_path, ending):
         next(open_table(path).texts(["pair.fr"]))
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_a_blank_line_is_a_blank_cell_where_there_is_one_column_and_else_no_row(name, tmp_path):
+@pytest.mark.parametrize(("name", "blank"), [("a.csv", '""'), ("a.tsv", "")])
+def test_a_blank_cell_of_a_single_column_is_a_row_and_other_blank_lines_are_none(name, blank, tmp_path):
+    """In a .csv it is quoted, as csv and pandas write it: blank lines are what files of Windows have between rows."""
     path, sign = tmp_path / name, "," if name.endswith("csv") else "\t"
-    path.write_text("text\nA dog.\n\nA cat.\n")
+    path.write_text(f"text\nA dog.\n{blank}\nA cat.\n")
     assert [cells[0] for _, cells in open_table(path).rows(["text"])] == ["A dog.", "", "A cat."]
-    path.write_text(f"text{sign}label\nA dog.{sign}x\n\nA cat.{sign}y\n")
-    assert [cells[0] for _, cells in open_table(path).rows(["text", "label"])] == ["A dog.", "A cat."]
+    for form in (f"text{sign}label\nA dog.{sign}x\n\nA cat.{sign}y\n", "text\r\r\nA dog.\r\r\nA cat.\r\r\n\n"):
+        if name == "a.csv" or sign in form:
+            path.write_bytes(form.encode())
+            assert [cells[0] for _, cells in open_table(path).rows(["text"])] == ["A dog.", "A cat."]

@@ -17,9 +17,10 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune import finetune, open_source
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.settling import settle
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.regression import RatedText, RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
@@ -288,6 +289,14 @@ def test_any_number_of_choices_is_learned(recipe, corpus, tmp_path):
         assert line["prediction"] == int(np.argmax(line["probabilities"]))
 
 
+def test_what_is_asked_of_a_fine_tuning_is_what_its_user_has_said_of_labels(recipe, corpus, tmp_path):
+    """So that one which stopped before the data settled it goes on; what is kept of the task is settled."""
+    task = ChoiceConfig(**files_of(tmp_path, questions), text_column="context", choices="choices", label_column="right")
+    settled = settle(open_source(recipe, corpus), task, QUICK, 0, "cpu")
+    assert settled.asked()["task"] == task.model_dump(mode="json")
+    assert (task.label_is, settled.setting.task.config.label_is) == (None, "letter")
+
+
 def test_a_choice_with_a_question_is_asked_from_the_command_line_as_from_a_file(recipe, corpus, tmp_path, capsys):
     rows = [{**row, "q": f"which {number % 3}"} for number, row in enumerate(questions(np.random.default_rng(0), 40))]
     file = tmp_path / "a.jsonl"
@@ -311,13 +320,24 @@ def test_a_choice_with_a_question_is_asked_from_the_command_line_as_from_a_file(
 
 @pytest.mark.parametrize(
     ("label", "first", "place"),
-    [(1, 0, 1), (2, 1, 1), ("B", 0, 1), ("two", 0, 1), ("0", 0, 0), (3, 0, None), ("x", 0, None)],
+    [
+        (1, 0, 1),
+        (2, 1, 1),
+        ("B", 0, 1),
+        ("two", 0, 1),
+        ("0", 0, 0),
+        (3, 0, None),
+        ("x", 0, None),
+        ("ß", 0, None),
+        ("9" * 5000, 0, None),
+        ("AB", 0, None),
+    ],
 )
 def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_path):
     path = write(tmp_path / "a.jsonl", [{"c": "x", "a": "one", "b": "two", "l": label}])
     config = ChoiceConfig(train=path, text_column="c", choices=["a", "b"], label_column="l", first_choice=first)
     if place is None:
-        with pytest.raises(UserError, match=r"a.jsonl:1: '.' is none of the 2 choices"):
+        with pytest.raises(UserError, match=r"a.jsonl:1: '\w+' is none of the 2 choices"):
             list(config.read(path))
     else:
         assert [each.answer for each in config.read(path)] == [place]

@@ -141,13 +141,15 @@ def test_side_by_side_is_as_in_turn(whole, corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_error_in_a_process_comes_through_and_a_divergence_is_a_result(corpus, tmp_path):
+def test_an_error_in_a_process_comes_through_and_a_divergence_is_a_result(corpus, tmp_path, capsys):
     over = {RATE: [1e-3, 1e30]}
     results = tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=Budget(steps=8), device="cpu", jobs="auto")
     assert results.states == ["finished", "diverged"]
     assert results.trials[1].diverged is not None
     states = {entry.path.name: state_text(entry) for entry in list_runs(tmp_path / "out")}
     assert states["001"].startswith("diverged at step")
+    assert run(["watch", str(tmp_path / "out/trials/001")]) == 2
+    assert capsys.readouterr().err.strip().endswith(results.trials[1].diverged)
     foreign = tmp_path / "other" / "trials" / "000"
     foreign.mkdir(parents=True)
     with pytest.raises(UserError, match="holds something else already"):

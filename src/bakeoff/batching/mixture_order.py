@@ -48,12 +48,12 @@ class MixtureOrder:
     def spread(self, examples: int) -> Iterator[Selection]:
         """About `examples` examples: each corpus gives its share, spread evenly over the corpus, and at least one.
 
-        Where that is not its share of them, its rows count for as many as are.
+        Its rows count for as many as its share is of.
         """
         counts = apportioned(self.mixture.shares, examples)
         for number, (share, order, count) in enumerate(zip(self.mixture.shares, self.orders, counts, strict=True)):
             rows = min(max(count, 1), order.format.size)
-            counted = 1 if rows == count else share * examples / rows
+            counted = share * examples / rows
             yield from (each._replace(counted=counted) for each in _of(number, order.spread(rows)))
 
     def whole(self) -> Iterator[Selection]:

@@ -41,7 +41,8 @@ def watch(
     for line in table(ended):
         show(line)
     if len(ended) == 1 and (message := divergence(run)) is not None:
-        raise UserError(f"{message}; its comparison tries it again once {run} is deleted")
+        again = f"; its comparison tries it again once {run} is deleted" if search_of(run) is None else ""
+        raise UserError(f"{message}{again}")
     stopped = [entry for entry in ended if entry.state == "stopped"]
     if stopped and ended == stopped[:1]:
         command = "that began it goes on with --resume" if search_of(run) is None else "of its search goes on with it"

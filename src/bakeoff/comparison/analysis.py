@@ -57,7 +57,7 @@ def analyse(
     together = np.array(clusters, np.intp) if clusters else None
     keys = [row.key for row in texts]
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
-    same = []
+    same, right = [], list[Any]()
     kept: dict[str, dict[int, list[Lines]]] = {}
     near: dict[str, list[Vector]] = {}
     sign = -1 if task.lower_is_better else 1
@@ -68,6 +68,8 @@ def analyse(
             if (score.task, score.initialisation) != (task.name, start):
                 continue
             lines = _predictions(root / score.predictions, task, config)
+            right = right or _right(lines)
+            _require_rows(root / score.predictions, lines, right)
             if (answer := same_answer(lines)) is not None:
                 same.append(SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer))
             values = _contributions(lines, task, config)
@@ -153,5 +155,23 @@ def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[s
     """
     lines, rows = read_predictions(path, config.record), task.rows["test"]
     if len(lines) != rows:
-        raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
+        what = f"{path}: {len(lines)} predictions instead of {rows}"
+        raise UserError(f"{what}; delete {path.parent} and compare again, or into another folder")
     return lines
+
+
+def _require_rows(path: Path, lines: Lines, right: Sequence[Any]) -> None:
+    """Refuse predictions for other test rows than those with these right answers.
+
+    Raises:
+        UserError: they are.
+    """
+    if _right(lines) != right:
+        why = "an older version, which told texts apart by their spaces, held them out"
+        raise UserError(f"{path}: of other test rows than those of other runs ({why}); compare into another folder")
+
+
+def _right(lines: Lines) -> list[Any]:
+    """The right answer of each row where it is a name, a number of a class or a list of these; None: it is not."""
+    labels = (line.get("label") for line in lines)
+    return [each if isinstance(each, str | int | list) else None for each in labels]

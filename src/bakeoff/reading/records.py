@@ -242,7 +242,6 @@ def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
 
 def _csv_rows(path: Path | str, lines: LineReader, separator: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(LONGEST_RECORD)
-    columns = 0  # of the first row
     opened = 0  # the line on which the quotation mark opened that is open now; 0: none is
     before = 0  # of a row that is not at its end, the line on which the last one opened that was closed again
 
@@ -263,9 +262,8 @@ def _csv_rows(path: Path | str, lines: LineReader, separator: str) -> Iterator[t
     try:
         for row in reader:
             opened = before = 0
-            if row or columns == 1:
-                columns = columns or len(row)
-                yield reader.line_num, row or [""]
+            if row:  # a blank line is no row, as to other readers; a blank cell of one column is "" in quotation marks
+                yield reader.line_num, row
     except csv.Error as error:
         if opened and "unexpected end" in str(error):
             raise UserError(

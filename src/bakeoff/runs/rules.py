@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-RULES = 1
-"""The number of the current rules, which every run records. A change of the rules raises it and enters a list below."""
+RULES = 2
+"""The number of the current rules, which every run records. A change of the rules raises it and enters a list below, or
+has a name here, by which older runs are read as they were."""
+MARKS_BEGIN_WORDS = 2
+"""The first rules by which a word is tagged at the mark of its beginning where that is a token by itself."""
 
 Values = Mapping[str, Any]
 

@@ -16,7 +16,7 @@ from bakeoff.learner.without_memory import filled, require_sizes
 from bakeoff.plugins import require_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
-from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
+from bakeoff.runs.rules import MARKS_BEGIN_WORDS, OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
 from bakeoff.tasks.data import read_examples, require_known
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -172,7 +172,9 @@ class FinetunedRun:
         """
         config = self.config
         assert config.length is not None
-        return InputFormat(self.tokenizer, self.recipe, length or config.length, config.truncate, config.separators)
+        rows = InputFormat(self.tokenizer, self.recipe, length or config.length, config.truncate, config.separators)
+        rows.marks_begin_words = self.environment.get("rules", 0) >= MARKS_BEGIN_WORDS
+        return rows
 
     def load(self, device: torch.device | None = None) -> HeadedModel:
         """The fine-tuned model with its head, in evaluation mode.

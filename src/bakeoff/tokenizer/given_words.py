@@ -21,23 +21,22 @@ class EncodedWords(NamedTuple):
 
 
 def words_of_tokens(
-    words: Sequence[str], tokens: Sequence[str], offsets: Sequence[tuple[int, int]]
+    words: Sequence[str], tokens: Sequence[str], offsets: Sequence[tuple[int, int]], marks: bool = True
 ) -> list[int | None]:
     """The index of the word of each token of a sentence; None for white space.
-
-    A mark of a word's beginning that is a token by itself is of the word that it begins, as `word_ids` of transformers
-    has it.
 
     Args:
         words: the sentence's words; its text has a space between each two.
         tokens: (T,) the tokens as the vocabulary has them.
         offsets: (T,) begin and end of each token in that text.
+        marks: whether a mark of a word's beginning that is a token by itself is of the word that it begins, as
+            `word_ids` of transformers has it.
     """
     text = " ".join(words)
     word_at = [word for word, text_of_word in enumerate(words) for _ in f"{text_of_word} "]  # of each character
     owners: list[int | None] = []
     for token, (begin, end) in zip(tokens, offsets, strict=True):
-        last = len(text) if token in MARKS_OF_BEGINNINGS else end
+        last = len(text) if marks and token in MARKS_OF_BEGINNINGS else end
         inside = next((index for index in range(begin, last) if not text[index].isspace()), None)
         owners.append(None if inside is None else word_at[inside])
     return owners

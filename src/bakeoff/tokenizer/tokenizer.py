@@ -160,17 +160,18 @@ class Tokenizer:
             unpacked = [unpack(packed) for packed in self._encoder.encode(texts).packed]
         return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
 
-    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
+    def encode_words(self, sentences: Sequence[Sequence[str]], marks: bool = True) -> list[EncodedWords]:
         """Encode sentences whose words are given, as the text of these words with a space between each two.
 
-        Every word has at least one token: a word that the tokenizer leaves out gets the unknown token.
+        Every word has at least one token: a word that the tokenizer leaves out gets the unknown token. `marks`: see
+        `words_of_tokens`.
         """
         cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
         with guarded(self._where, _FAILS):
             encodings = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
         made = []
         for words, encoding in zip(cleaned, encodings, strict=True):
-            owners = words_of_tokens(words, encoding.tokens, encoding.offsets)
+            owners = words_of_tokens(words, encoding.tokens, encoding.offsets, marks)
             tokens = list(zip(self._allowed(encoding.ids).tolist(), owners, strict=True))
             made.append(with_every_word(tokens, len(words), self._stand_in))
         return made
@@ -253,9 +254,9 @@ class TwoVocabularies(Tokenizer):
         """Encode sources; see `Tokenizer.encode`."""
         return self.source.encode(texts)
 
-    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
+    def encode_words(self, sentences: Sequence[Sequence[str]], marks: bool = True) -> list[EncodedWords]:
         """Encode sources; see `Tokenizer.encode_words`."""
-        return self.source.encode_words(sentences)
+        return self.source.encode_words(sentences, marks)
 
     def encode_placed(self, texts: Sequence[str], targets: bool = False) -> list[PlacedTokens]:
         """Encode sources, or targets; see `Tokenizer.encode_placed`."""

@@ -25,6 +25,8 @@ from bakeoff.tasks.task_config import TaskConfig
 class Settled(NamedTuple):
     """A fine-tuning as it will be run."""
 
+    task: TaskConfig
+    """The task as it was asked for, before its data settled it."""
     source: StartingPoint
     """The starting point, its recipe as it is fine-tuned."""
     setting: Setting
@@ -65,7 +67,7 @@ class Settled(NamedTuple):
         return {
             "recipe": self.source.recipe.model_dump(mode="json"),
             "run_to_start_from": None if run is None else digest_of(run.path / "model.safetensors"),
-            "task": setting.task.config.model_dump(mode="json"),
+            "task": self.task.model_dump(mode="json"),
             "setting_of_the_training": setting.config.model_dump(mode="json"),
             "set_of_labels": json.loads(json.dumps(setting.task.labels)),
             "content_of_the_files": data.hexdigest(),
@@ -104,7 +106,7 @@ def settle(
     sizes = config.batch, 1 if config.micro_batch == "auto" else given or config.batch, "rows"
     processes.require_shares(source.recipe.name, *sizes, "--option micro_batch={}")
     setting = Setting(config, data.task, format, seed, placement, processes, given, source.recipe.name)
-    return Settled(source, setting, splits, cut, planned, data.notes)
+    return Settled(task, source, setting, splits, cut, planned, data.notes)
 
 
 def _recipe(recipe: Recipe, config: FinetuneConfig, precision: str) -> Recipe:

@@ -1,6 +1,7 @@
 """Which of several choices the labels of a file mean."""
 
 from collections.abc import Sequence
+from string import ascii_uppercase
 from typing import Any, Literal
 
 from bakeoff.errors import UserError
@@ -11,6 +12,9 @@ Way = Literal["text", "column", "place", "letter"]
 
 WAYS: tuple[Way, ...] = ("text", "column", "place", "letter")
 """The ways in the order in which they are tried."""
+
+
+_LONGEST_PLACE = 10  # digits
 
 
 class ChoiceLabels:
@@ -44,8 +48,8 @@ class ChoiceLabels:
         meant: dict[Way, int] = {
             "text": texts.index(text) if texts.count(text) == 1 else -1,
             "column": self._columns.index(text) if text in self._columns else -1,
-            "place": int(text) - self._first if text.isdecimal() else -1,
-            "letter": ord(text.upper()) - ord("A") if len(text) == 1 and text.isalpha() else -1,
+            "place": int(text) - self._first if text.isdecimal() and len(text) < _LONGEST_PLACE else -1,
+            "letter": ascii_uppercase.find(text.upper()) if len(text) == 1 else -1,
         }
         able = {way: meant[way] for way in self._ways if 0 <= meant[way] < len(texts)}
         if isinstance(label, bool) or not able:

@@ -7,7 +7,6 @@ words of several tokens (1-2) and empty words (1.1).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,6 +23,7 @@ from bakeoff.reading.tables import open_table
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.labels import label_text
 from bakeoff.tasks.reading.texts_with_spans import tagged_words, words_of
+from bakeoff.tasks.reading.word_lines import CommentLines, Widths, cells_of
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
@@ -116,16 +116,17 @@ def read_tagged(
     likely = -1 if universal else _column(columns.tags or "-1", universal, path)
     comments = CommentLines(LineReader(path, errors, encoding=encoding), likely)
     pairs: list[tuple[str, str]] = []
-    number = width = first_width = words = document = 0
+    number = words = document = 0
     before = ""  # the number of the word on the line before, or the sign of a comment
-    by_the_end = -1 in (word_column, tag_column)  # where another number of columns is another column
+    widths = Widths(-1 in (word_column, tag_column))
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
         begins = line.startswith(("-DOCSTART-", "# newdoc") if universal else "-DOCSTART-")  # a document
         if begins or not line.strip():
             if pairs:
                 yield _sentence(number, pairs, labelled, document)
-            pairs, width, document = [], 0, document + begins
+            pairs, document = [], document + begins
+            widths.begin_sentence()
             if not begins:
                 continue
         if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
@@ -141,15 +142,9 @@ def read_tagged(
         if universal and pairs and cells[0] == "1" != before:
             raise UserError(f"{path}:{number}: a sentence begins without a blank line before it; put one there")
         before = cells[0]
-        if width and len(cells) != width:
-            raise UserError(
-                f"{path}:{number}: {counted(len(cells), 'column')}, where the sentence began with {width}; mend it"
-            )
         width = len(cells)
-        if by_the_end and width != (first_width := first_width or width):
-            raise UserError(
-                f"{path}:{number}: {counted(width, 'column')}, where the sentences before have {first_width}; mend it"
-            )
+        if problem := widths.problem(width):
+            raise UserError(f"{path}:{number}: {problem}")
         if max(word_column, tag_column or 0) >= width or (tag_column is not None and width == 1):
             what, option = ("tag", "--label-column") if labelled else ("word", "--text-column")
             raise UserError(
@@ -246,48 +241,3 @@ def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of a list")
     return tuple(text_value(each, where, name, errors) for each in value)
-
-
-def cells_of(line: str) -> list[str]:
-    """The columns of a row: between tabs, or between spaces in a row without a tab."""
-    return line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
-
-
-class CommentLines:
-    """The comments of a file: lines that begin with # before the words of a sentence, and are no words themselves.
-
-    Such a line is a word where it looks like the rows of words: with as many columns, between the same signs, and with
-    a tag that one of them has. So `#nlp O` and `# SYM` are words, and `# 12` and `# text = the city` are comments.
-
-    Args:
-        lines: the file, which is read whole when a line is in doubt.
-        tag: the index of the column of tags, -1 for the last.
-    """
-
-    def __init__(self, lines: LineReader, tag: int) -> None:
-        self._lines, self._tag = lines, tag
-
-    def __contains__(self, line: str) -> bool:
-        forms, tags = self._rows
-        form, tag = self._looks(line)
-        return form not in forms or (form[1] > 1 and tag not in tags)
-
-    def _looks(self, line: str) -> tuple[tuple[bool, int], str]:
-        """Whether tabs stand between the columns of a line, their number, and the tag."""
-        cells = cells_of(line)
-        return ("\t" in line, len(cells)), cells[self._tag].strip() if -1 <= self._tag < len(cells) else ""
-
-    @cached_property
-    def _rows(self) -> tuple[set[tuple[bool, int]], set[str]]:
-        """The forms and the tags of the rows that are words in any case."""
-        forms, tags, begins = set[tuple[bool, int]](), set[str](), True
-        for _, text, _ in self._lines.whole():
-            line = text.rstrip("\r\n")
-            if not line.strip():
-                begins = True
-            elif not (begins and line.startswith(("#", "-DOCSTART-"))):
-                begins = False
-                form, tag = self._looks(line)
-                forms.add(form)
-                tags.add(tag)
-        return forms, tags

@@ -107,7 +107,10 @@ class InputFormat:
         has_source: whether the model is a decoder that reads a source through an encoder.
         prompt: ids that such a decoder reads before the target.
         before_source: ids that the source of such a decoder begins with, before its text.
+        marks_begin_words: whether a word begins at the mark of its beginning, where that is a token by itself.
     """
+
+    marks_begin_words: bool = True
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def tag_windows(
     """
     rows: list[NDArray[np.int64]] = []
     owners, targets = [], []
-    encoded = format.tokenizer.encode_words(sentences)
+    encoded = format.tokenizer.encode_words(sentences, format.marks_begin_words)
     for owner, (sentence_tags, words) in enumerate(zip(tags, encoded, strict=True)):
         positions = words.last if format.reads_forwards else words.first
         for begin, end, indices in _windows(positions, len(words.ids), format.room):
