@@ -193,17 +193,27 @@ def test_tokenizers_that_give_segments_in_transformers_4_alone(name, pairs, tmp_
     assert isinstance(import_model(tmp_path / "theirs", tmp_path / "with", pairs=pairs), FinetunedRun)
 
 
-@pytest.mark.parametrize("name", ["bert classes", "roberta answers"])
-def test_the_line_that_converts_a_pickle_keeps_the_head(name, tmp_path):
+@pytest.mark.parametrize("name", ["bert classes", "roberta answers", "albert choices"])
+@pytest.mark.parametrize("files", [1, 2])
+def test_the_line_that_converts_a_pickle_keeps_every_tensor(name, files, tmp_path):
+    """Those of a head, and those that the class in config.json has no place for."""
     theirs = saved(tmp_path / "theirs", name)
     expected = import_model(tmp_path / "theirs", tmp_path / "expected")
     (tmp_path / "theirs/model.safetensors").unlink()
-    torch.save(theirs.state_dict(), tmp_path / "theirs/pytorch_model.bin")
+    tensors = {**theirs.state_dict(), "of.another.head": torch.arange(6.0).view(2, 3).T}
+    tensors["tied"] = tensors["of.another.head"]
+    for number in range(files):
+        part = dict([*tensors.items()][number::files])
+        shard = "" if files == 1 else f"-{number + 1:05d}-of-{files:05d}"
+        torch.save(part, tmp_path / f"theirs/pytorch_model{shard}.bin")
+    if files > 1:
+        (tmp_path / "theirs/pytorch_model.bin.index.json").write_text("{}")
     with pytest.raises(UserError, match="convert it once") as error:
         import_model(tmp_path / "theirs", tmp_path / "run")
-    python, option, code = shlex.split(str(error.value).partition("where you trust it: ")[2])
+    python, option, code = shlex.split(str(error.value).partition("by what runs no code of it: ")[2])
     assert (python, option) == ("python", "-c")
     exec(code, {})
+    assert load_file(tmp_path / "theirs/model.safetensors").keys() == tensors.keys()
     run = import_model(tmp_path / "theirs", tmp_path / "run")
     one, other = (load_file(each.path / "model.safetensors") for each in (expected, run))
     assert one.keys() == other.keys()

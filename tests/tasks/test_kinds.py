@@ -351,7 +351,7 @@ def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_
         ([(["A", "C", "D", "B"], "B"), (["red", "blue"], "a")], [1, 0]),
         ([(["4", "2", "6", "1"], "1"), (["7", "8"], "8")], [3, 1]),  # texts, which numbers are, too
         ([(["0", "2"], "2"), (["1", "0"], "1")], [1, 0]),
-        ([(["0", "2"], 1), (["1", "0"], 1)], [1, 1]),  # numbers among texts are places
+        ([(["1", "0"], 1), (["2", "1"], 1)], [1, 1]),  # numbers among texts are places
         ([(["0", "2"], 2), (["1", "0"], 1)], [1, 0]),  # unless there is no such place
         ([(["one", "two"], "two"), (["red", "blue"], "B")], [1, 1]),  # a text, and a letter
         ([(["4", "2"], "2"), (["red", "blue"], "A"), (["red", "blue"], "blue")], [1, 0, 1]),
@@ -361,6 +361,13 @@ def test_labels_of_a_file_name_choices_in_one_way_where_all_can(rows, places, tm
     path = write(tmp_path / "a.jsonl", [{"c": "x", "o": choices, "l": label} for choices, label in rows])
     config = ChoiceConfig(train=path, text_column="c", choices="o", label_column="l")
     assert [each.answer for each in config.read(path)] == places
+
+
+def test_numbers_that_are_names_of_columns_are_no_places(tmp_path):
+    rows = [{"c": "x", "1": "one", "2": "two", "3": "three", "l": label} for label in (1, 2)]
+    path = write(tmp_path / "a.jsonl", rows)
+    config = ChoiceConfig(train=path, text_column="c", choices=["1", "2", "3"], label_column="l")
+    assert [each.answer for each in config.read(path)] == [0, 1]
 
 
 def test_what_the_labels_of_train_are_those_of_other_files_are_too(tmp_path):
@@ -379,7 +386,7 @@ def test_what_the_labels_of_train_are_those_of_other_files_are_too(tmp_path):
     assert [each.answer for each in data.task.config.read(test)] == [1, 1, 1]
     assert [each.answer for each in config.read(test)] == [3, 3, 3]
     write(test, rows((["red", "blue"], "blue")))
-    said = r"test.jsonl:1: 'blue' is none .*: give its place from 0 on, or say by label_is what it is in place of place"
+    said = r"test.jsonl:1: 'blue' is none .*: give its place from 0 on, as all labels of the task are read"
     with pytest.raises(UserError, match=said):
         load_task(config)
     assert [each.answer for each in data.task.config.read_otherwise({"label_is": "text"}).read(test)] == [1]

@@ -7,11 +7,13 @@ import torch
 from tests.conftest import shrink, without_dropout
 from tests.untrained_runs import untrained
 
+from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.resources.device import Placement
 from bakeoff.runs.run import Run
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.tasks.measures.held_out_text import HeldOutTextConfig
+from bakeoff.tasks.measures.held_out_text import IN_SHARES, HeldOutTextConfig
+from bakeoff.tasks.measures.measure import Measurement
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
@@ -70,3 +72,7 @@ def test_each_corpus_of_a_mixture_counts_by_its_share_however_few_rows_it_has(na
                 assert of_mixture == pytest.approx(sum(values) / sum(targets), rel=1e-5)
             assert found["targets"][objective] == sum(each["targets"][objective] for each in single)
             assert measured.scores[f"loss:{objective}"] == pytest.approx(loss, rel=1e-5)
+    facts = [measured.facts, {key: of for key, of in measured.facts.items() if key != IN_SHARES}]
+    both = [Measurement(f"{number}", measured.scores, measured.lines, each) for number, each in enumerate(facts)]
+    with pytest.raises(UserError, match="an older version, which did not count corpora by their shares, has measured"):
+        HeldOutTextConfig().panels(both, {each.label: run.recipe.model_dump() for each in both}, mixture)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bakeoff.reading.aligned import clean
 
@@ -15,10 +16,11 @@ class Example:
     texts: tuple[str, ...]
     """All texts of the row; a row of test with the texts of a row of train is no test."""
 
-    @property
+    @cached_property
     def alike(self) -> tuple[str, ...]:
         """What rows with the same texts have in common: the texts in NFC with single spaces, as models read them."""
-        return tuple(map(clean, self.texts))
+        made = ((clean(text), text) for text in self.texts)
+        return tuple(text if read == text else read for read, text in made)  # without a second copy in memory
 
     @property
     def stratum(self) -> str:

@@ -26,6 +26,7 @@ from bakeoff.corpus.split import Split
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.trigram import trigram_bits
 from bakeoff.display.wording import listed, quoted
+from bakeoff.errors import UserError
 from bakeoff.models.part import ModelState
 from bakeoff.objectives.heads import Head, Score, token_losses
 from bakeoff.objectives.held_out import held_out_settings, what_differs
@@ -48,6 +49,9 @@ STRETCHES = 200
 
 BITS, WORDS, LOSS = "bits_per_byte", "word_perplexity", "loss"
 """The metrics; in `Measured.scores` the name of the objective follows, after a colon."""
+
+IN_SHARES = "in_shares"
+"""The fact that each corpus of a mixture has counted by its share, as it did not in older versions."""
 
 _SUMS = ("values", "targets")
 """The keys of a row."""
@@ -95,7 +99,8 @@ class HeldOutTextConfig(MeasureConfig):
             if name in losses:
                 scores |= {f"{metric}:{name}": _value(metric, losses[name], of_name[metric]) for metric in of_name}
         facts = {"tokenizer": mark_of(run.tokenizer), "vocabulary": str(run.tokenizer.config), "factors": factors}
-        return Measured(scores, rows, {**facts, "rows": len(rows), "of_rows": batches.rows_an_epoch})
+        of_mixture = {IN_SHARES: True} if isinstance(corpus, Mixture) else {}
+        return Measured(scores, rows, {**facts, **of_mixture, "rows": len(rows), "of_rows": batches.rows_an_epoch})
 
     @override
     def expected_seconds(self, recipe: Recipe, tokenizer: Tokenizer, text: str | None, device: str) -> float:
@@ -111,6 +116,9 @@ class HeldOutTextConfig(MeasureConfig):
 
     @override
     def panels(self, measurements: Sequence[Measurement], recipes: Mapping[str, Any], text: str) -> list[Panel]:
+        if isinstance(open_corpus(text), Mixture) and len({IN_SHARES in each.facts for each in measurements}) > 1:
+            why = "an older version, which did not count corpora by their shares, has measured some recipes"
+            raise UserError(f"{text}: {why}; compare into another folder")
         groups: dict[tuple[str, str], list[Measurement]] = {}
         for each in measurements:
             for name in dict.fromkeys(key.partition(":")[2] for key in each.scores):

@@ -67,13 +67,13 @@ class ChoiceLabels:
             "column": "the name of its column",
         }
         if len(self._ways) == 1:
-            return f"give {asked[self._ways[0]]}, or say by label_is what it is in place of {self._ways[0]}"
+            return f"give {asked[self._ways[0]]}, as all labels of the task are read (label_is: {self._ways[0]})"
         return f"give {asked['place']}, {asked['letter']}, or {asked['text']}"
 
     @property
     def way(self) -> Way | None:
         """What all labels are; None: there is no one way to read all."""
-        first: tuple[Way, ...] = ("place",) if self._numbers else ()
+        first: tuple[Way, ...] = ("column", "place") if self._numbers else ()  # since choices are texts
         able = (way for way in (*first, *self._ways) if all(way in each for _, each in self._rows))
         return next(able, None) if self._rows else None
 
