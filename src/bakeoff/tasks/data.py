@@ -62,11 +62,11 @@ def load_task(config: TaskConfig) -> TaskData:
         UserError: a mistake in a file; a class of dev or test that train does not have, or labels none of which train
             has; nothing to learn from train, or too few rows to hold any out.
     """
-    config = config.settled()
-    files = {"train": config.train, "test": config.test, "dev": config.dev}
-    splits = split_examples(
-        config, {name: read_examples(config, path) for name, path in files.items() if path is not None}
-    )
+    read = {"train": read_examples(config, config.train)}
+    config = config.settled(read["train"][0])
+    files = {"test": config.test, "dev": config.dev}
+    read |= {name: read_examples(config, path) for name, path in files.items() if path is not None}
+    splits = split_examples(config, read)
     task = config.learn(splits.whole, splits.origin)
     notes = [*splits.notes, *task.notes]
     if config.dev is not None and config.dev == config.test:

@@ -251,12 +251,8 @@ class TaskConfig(Config):
             raise UserError(f"pair_column: the run has learned from {learned}, and reads nothing else")
         return changed
 
-    def settled(self) -> Self:
-        """The task with what the labels of train decide about the reading of the other files.
-
-        Raises:
-            UserError: a mistake in the file of train.
-        """
+    def settled(self, train: Sequence[Any]) -> Self:
+        """The task with what the labels of train decide about the reading of the other files."""
         return self
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import fields
 from itertools import combinations
@@ -122,8 +121,6 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
 def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], list[str]]:
     """The examples of each file that can be read, and an error for each of the others."""
     read, problems = {}, []
-    with suppress(UserError):  # which reading the file says again
-        config = config.settled()
     for name in ("train", "dev", "test"):
         path = getattr(config, name)
         if path is not None:
@@ -131,6 +128,9 @@ def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], l
                 read[name] = read_examples(config, path)
             except UserError as error:
                 problems.append(str(error))
+                continue
+            if name == "train":
+                config = config.settled(read[name][0])
     return read, problems
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -36,6 +36,8 @@ class ChoiceQuestion(Example):
 
     answer: int | None = None
     """The index of the right choice, counted from 0; None where it is not known."""
+    label_is: Way | None = field(default=None, compare=False)
+    """The way in which all labels of the file are read; None: there is none."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -124,19 +126,6 @@ class ChoiceConfig(TableConfig):
         if not labelled:
             yield from (each for each, _ in self._questions(path, labelled))
             return
-        questions, labels = self._with_labels(path)
-        answers = iter(labels.indices())
-        yield from (each if isinstance(each, LeftOut) else replace(each, answer=next(answers)) for each in questions)
-
-    @override
-    def settled(self) -> Self:
-        if self.label_is is not None:
-            return self
-        _, labels = self._with_labels(self.train)
-        return self.model_copy(update={"label_is": labels.way})
-
-    def _with_labels(self, path: Path) -> tuple[list[ChoiceQuestion | LeftOut], ChoiceLabels]:
-        """The questions of a file without their answers, and the labels that are read."""
         columns = self.choices if isinstance(self.choices, list) else []
         labels = ChoiceLabels(self.label_column, columns, self.first_choice, self.label_is)
         questions: list[ChoiceQuestion | LeftOut] = []
@@ -144,7 +133,13 @@ class ChoiceConfig(TableConfig):
             if isinstance(each, ChoiceQuestion):
                 labels.add(label, each.choices, f"{path}:{each.line}")
             questions.append(each)
-        return questions, labels
+        answers, way = iter(labels.indices()), labels.way
+        for each in questions:
+            yield each if isinstance(each, LeftOut) else replace(each, answer=next(answers), label_is=way)
+
+    @override
+    def settled(self, train: Sequence[ChoiceQuestion]) -> Self:
+        return self.model_copy(update={"label_is": train[0].label_is})
 
     def _questions(self, path: Path, labelled: bool) -> Iterator[tuple[ChoiceQuestion | LeftOut, Any]]:
         """The questions of a file without their answers, each with its label, or None where labels are not read."""
