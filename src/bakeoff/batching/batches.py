@@ -186,17 +186,17 @@ class Batches:
             positions.append(members)
         first = self.texts[0]
         rows = made[0] if len(made) == 1 else joined(made, positions, first.tokenizer.pad)
-        made_of = batches_of(rows, chosen.micro_batches, first.format.advance)
-        return [replace(batch, counted=chosen.counted) for batch in made_of]
+        return batches_of(rows, chosen.micro_batches, first.format.advance, chosen.counted)
 
 
-def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) -> list[Batch]:
+def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None, row_count: float = 1) -> list[Batch]:
     """Batches of tensors, cut from rows.
 
     Args:
         rows: N rows.
         micro_batches: for each batch, its first row and the row after its last.
         advance: see `Batch`.
+        row_count: how many rows each of them counts for; see `Selection`.
     """
     width, length = rows.examples.row.ids.shape[1], rows.length
     counted = {name: target.in_rows_of(width, length) for name, target in rows.targets.items()}
@@ -219,7 +219,9 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
         tensors = mapped(_without_needless(row), torch.from_numpy)
         spans = None if tensors.owners is None else spans_of(tensors.owners)
         row_tensors = tensors._replace(spans=spans)
-        batch = Batch(row_tensors, within, tokens, advance, weights=weights, counted_rows=counted_rows)
+        batch = Batch(
+            row_tensors, within, tokens, advance, weights=weights, counted_rows=counted_rows, counted=row_count
+        )
         made.append(_apart(batch))
     return made
 

@@ -39,7 +39,7 @@ class Selection(NamedTuple):
     texts: NDArray[np.int64] | None = None
     """(n,) the number of each row's text; None: there is a single text."""
     counted: float = 1
-    """How many rows each of these counts for in a measurement, where their text has fewer rows than its share."""
+    """How many rows each of these counts for in a measurement: of a mixture, as many as its text's share asks for."""
 
 
 class Order(Protocol):

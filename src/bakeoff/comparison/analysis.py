@@ -68,8 +68,7 @@ def analyse(
             if (score.task, score.initialisation) != (task.name, start):
                 continue
             lines = _predictions(root / score.predictions, task, config)
-            right = right or _right(lines)
-            _require_rows(root / score.predictions, lines, right)
+            right = _right(root / score.predictions, lines, right)
             if (answer := same_answer(lines)) is not None:
                 same.append(SameAnswer(recipe=entry.label, seed=score.seed, initialisation=start, answer=answer))
             values = _contributions(lines, task, config)
@@ -160,17 +159,14 @@ def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[s
     return lines
 
 
-def _require_rows(path: Path, lines: Lines, right: Sequence[Any]) -> None:
-    """Refuse predictions for other test rows than those with these right answers.
+def _right(path: Path, lines: Lines, before: list[Any]) -> list[Any]:
+    """The right answer of each row, None where lines have no label; `before`: those of another run's, if any.
 
     Raises:
-        UserError: they are.
+        UserError: the predictions are for other test rows than those of the other run.
     """
-    if _right(lines) != right:
+    right = [line.get("label") for line in lines]
+    if before and right != before:
         why = "an older version may have held others out, or read labels otherwise"
         raise UserError(f"{path}: of other test rows than those of other runs; {why}: compare into another folder")
-
-
-def _right(lines: Lines) -> list[Any]:
-    """The right answer of each row; None where lines have no label."""
-    return [line.get("label") for line in lines]
+    return right
